@@ -1,0 +1,213 @@
+//! Lanes, and which of them a worker takes.
+
+use std::sync::Arc;
+
+use crate::error::{Invalid, Problem};
+use crate::limits;
+use crate::name::{Capability, QueueName, TaskType};
+
+/// A sorted set of capabilities; cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CapabilitySet(Arc<[Capability]>);
+
+impl Default for CapabilitySet {
+    fn default() -> Self {
+        Self(Arc::from([]))
+    }
+}
+
+impl CapabilitySet {
+    /// Sorts and deduplicates.
+    pub fn new(capabilities: impl IntoIterator<Item = Capability>) -> Result<Self, Invalid> {
+        let mut sorted: Vec<_> = capabilities.into_iter().collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted.len() > limits::CAPABILITIES_MAX {
+            let max = limits::CAPABILITIES_MAX;
+            return Err(Invalid::new("capabilities", Problem::TooMany { max }));
+        }
+        Ok(Self(Arc::from(sorted)))
+    }
+
+    /// The members in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Capability> {
+        self.0.iter()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether every member is also in `other`.
+    pub fn is_subset_of(&self, other: &Self) -> bool {
+        self.0.iter().all(|capability| other.0.binary_search(capability).is_ok())
+    }
+
+    /// Members of both.
+    pub fn intersection(&self, other: &Self) -> Self {
+        self.0
+            .iter()
+            .filter(|c| other.0.binary_search(c).is_ok())
+            .cloned()
+            .collect::<Vec<_>>()
+            .into()
+    }
+}
+
+impl From<Vec<Capability>> for CapabilitySet {
+    /// From a list that is already sorted and unique.
+    fn from(sorted: Vec<Capability>) -> Self {
+        Self(Arc::from(sorted))
+    }
+}
+
+/// What decides who may run a task: tasks of one lane and priority wait in one line by place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lane {
+    /// The queue.
+    pub queue: QueueName,
+    /// The type.
+    pub task_type: TaskType,
+    /// What a worker must have.
+    pub capabilities: CapabilitySet,
+}
+
+/// A name, or the beginning of names when it ends in `*`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Pattern {
+    /// Exactly this name.
+    Exact(Arc<str>),
+    /// Every name that begins so.
+    Prefix(Arc<str>),
+}
+
+impl Pattern {
+    /// Reads `email.send` or `email.*`.
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        if let Some(prefix) = text.strip_suffix('*') {
+            if !prefix.is_empty() {
+                QueueName::new(prefix).map_err(|e| Invalid::new("pattern", e.problem))?;
+            }
+            return Ok(Self::Prefix(Arc::from(prefix)));
+        }
+        QueueName::new(text).map_err(|e| Invalid::new("pattern", e.problem))?;
+        Ok(Self::Exact(Arc::from(text)))
+    }
+
+    /// Whether `name` fits.
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Exact(exact) => &**exact == name,
+            Self::Prefix(prefix) => name.starts_with(&**prefix),
+        }
+    }
+}
+
+/// Which names are meant: all, or those that fit one of some patterns.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Names {
+    /// Every name.
+    #[default]
+    All,
+    /// Names that fit at least one.
+    Matching(Arc<[Pattern]>),
+}
+
+impl Names {
+    /// Only names that fit one of `patterns`; an empty list means none at all.
+    pub fn matching(patterns: Vec<Pattern>) -> Result<Self, Invalid> {
+        if patterns.len() > limits::PATTERNS_MAX {
+            let max = limits::PATTERNS_MAX;
+            return Err(Invalid::new("patterns", Problem::TooMany { max }));
+        }
+        Ok(Self::Matching(Arc::from(patterns)))
+    }
+
+    /// Only these names, taken literally.
+    pub fn only<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, Invalid> {
+        let exact = |name| {
+            QueueName::new(name)?;
+            Ok(Pattern::Exact(Arc::from(name)))
+        };
+        Self::matching(names.into_iter().map(exact).collect::<Result<_, Invalid>>()?)
+    }
+
+    /// Whether `name` is meant.
+    pub fn contain(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Matching(patterns) => patterns.iter().any(|pattern| pattern.matches(name)),
+        }
+    }
+}
+
+/// What a worker takes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// From which queues.
+    pub queues: Names,
+    /// Of which types.
+    pub types: Names,
+    /// With what it can do.
+    pub capabilities: CapabilitySet,
+}
+
+impl Selection {
+    /// Whether a task of `lane` may go to this worker (S8).
+    pub fn takes(&self, lane: &Lane) -> bool {
+        self.queues.contain(lane.queue.as_str())
+            && self.types.contain(lane.task_type.as_str())
+            && lane.capabilities.is_subset_of(&self.capabilities)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(names: &[&str]) -> CapabilitySet {
+        CapabilitySet::new(names.iter().map(|n| Capability::new(n).unwrap())).unwrap()
+    }
+
+    fn lane(queue: &str, task_type: &str, capabilities: &[&str]) -> Lane {
+        Lane {
+            queue: QueueName::new(queue).unwrap(),
+            task_type: TaskType::new(task_type).unwrap(),
+            capabilities: set(capabilities),
+        }
+    }
+
+    #[test]
+    fn sets_do_not_depend_on_order_or_repetition() {
+        assert_eq!(set(&["gpu", "eu", "gpu"]), set(&["eu", "gpu"]));
+        assert!(set(&["gpu"]).is_subset_of(&set(&["eu", "gpu"])));
+        assert!(!set(&["gpu", "big"]).is_subset_of(&set(&["eu", "gpu"])));
+        assert_eq!(set(&["a", "b"]).intersection(&set(&["b", "c"])), set(&["b"]));
+        assert!(
+            CapabilitySet::new((0..33).map(|n| Capability::new(format!("c{n}")).unwrap())).is_err()
+        );
+    }
+
+    #[test]
+    fn a_worker_takes_what_fits_its_queues_types_and_capabilities() {
+        let worker = Selection {
+            queues: Names::only(["mail"]).unwrap(),
+            types: Names::matching(vec![Pattern::new("email.*").unwrap()]).unwrap(),
+            capabilities: set(&["eu"]),
+        };
+        assert!(worker.takes(&lane("mail", "email.send", &[])));
+        assert!(worker.takes(&lane("mail", "email.send", &["eu"])));
+        assert!(!worker.takes(&lane("mail", "email.send", &["gpu"])));
+        assert!(!worker.takes(&lane("mail", "sms.send", &[])));
+        assert!(!worker.takes(&lane("other", "email.send", &[])));
+        assert!(Selection::default().takes(&lane("any", "thing", &[])));
+    }
+
+    #[test]
+    fn bad_patterns_are_refused_and_an_empty_list_means_none() {
+        assert!(Pattern::new("").is_err() && Pattern::new("a:b*").is_err());
+        assert!(Pattern::new("*").unwrap().matches("anything"));
+        assert!(!Names::matching(vec![]).unwrap().contain("x"));
+    }
+}
