@@ -136,6 +136,15 @@ impl Task {
         self.counts.attempts + 1
     }
 
+    /// Since when it has been in its state.
+    pub fn state_since(&self) -> Timestamp {
+        match &self.state {
+            State::Assigned(lease) => lease.claimed.at,
+            State::Running(lease) => lease.started.unwrap_or(lease.claimed).at,
+            state => state.ended().map_or(self.updated_at, |ended| ended.at),
+        }
+    }
+
     /// Whether its time is over, though a worker may still hold it.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|at| at <= now)

@@ -1,1 +1,32 @@
-//! placeholder
+//! The seam between Tasklane and whatever keeps its tasks: commands in, verdicts out.
+//!
+//! [`Store`] is the whole contract; the types it speaks in are in the modules beside it. The
+//! promises are those of docs/guarantees.md, and the `conformance` feature holds the suite that
+//! defines them: a store is what passes it. [`codec`] is the packed form that stores write, so
+//! that they need not each invent one.
+//!
+//! Nothing here knows of SQL, Redis or HTTP.
+
+pub mod codec;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod error;
+mod feed;
+mod maintenance;
+mod query;
+mod request;
+mod stats;
+mod store;
+
+pub use error::{StoreError, SubmitProblem, SubmitRefusal, WorkerRefusal};
+pub use feed::{
+    Cursor, FeedEvent, FeedPage, QueueChange, Reason, Subject, TaskNotice, WorkerChange,
+};
+pub use maintenance::{Maintained, maintain};
+pub use query::{Filter, Page, PageCursor, Query, StoredTask, Trail};
+pub use request::{
+    Changed, ClaimRequest, Claimed, Direction, LeaseRef, Leases, Overdue, Prune, Pruned, Renewal,
+    Renewed, Submission, Submitted,
+};
+pub use stats::{LaneStats, QueueState, Stats};
+pub use store::{Answer, Durability, Finding, Signal, Status, Store};

@@ -32,6 +32,8 @@ use crate::time::Timestamp;
 pub struct Rules {
     /// How long a lease lasts without a sign of life (S5).
     pub lease: Duration,
+    /// How long a worker may be silent before it is dead: three heartbeats (S5).
+    pub silence: Duration,
     /// How long a claimed task may wait for its start (S6).
     pub assignment: Duration,
     /// Leases lost in a row that make a task poison (S6).
@@ -50,6 +52,7 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(30),
+            silence: Duration::from_secs(30),
             assignment: Duration::from_secs(30),
             lease_losses_max: 5,
             withhold: Duration::from_secs(1),

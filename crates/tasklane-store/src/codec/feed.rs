@@ -1,0 +1,169 @@
+//! Events of one write, packed one behind the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tasklane_core::{Entry, Event, EventKind, Lane, QueueName, Sequence, Stamp, Task, Timestamp};
+
+use super::primitive::{Damaged, Reader, Writer, one_of};
+use crate::feed::{FeedEvent, QueueChange, Reason, Subject, TaskNotice, WorkerChange};
+
+/// What is written for a subject that is no task.
+const WORKER: u8 = 0xFE;
+const QUEUE: u8 = 0xFF;
+
+/// How a store numbers its lanes: events name a lane by its number.
+pub trait LaneNumbers {
+    /// The lane with this number.
+    fn lane(&self, number: u64) -> Option<Lane>;
+}
+
+/// Appends one event of a task to the events of a write. `before` is the task as it was, `after`
+/// as the event left it; both are needed to tell who held it.
+pub fn encode_feed(buffer: &mut Vec<u8>, lane: u64, before: &Task, after: &Task, entry: &Entry) {
+    let mut w = Writer(std::mem::take(buffer));
+    let event = &entry.event;
+    w.byte(event.kind() as u8);
+    w.id(after.id.as_bytes());
+    w.number(lane);
+    let priority = match event {
+        Event::Promoted { to, .. } => *to,
+        _ => after.spec.priority,
+    };
+    w.byte(priority.number());
+    let lease = after.state.lease().or(before.state.lease());
+    w.number(match event {
+        // An outcome has been counted already.
+        Event::Completed { .. } | Event::Retrying { .. } => after.counts.attempts.into(),
+        Event::Failed(_) | Event::DeadLettered(_) => after.counts.attempts.max(1).into(),
+        _ => after.attempt().into(),
+    });
+    let worker = lease.map(|lease| lease.worker);
+    w.option(worker, |w, worker| w.id(worker.as_bytes()));
+    match event {
+        Event::Claimed { fence, started, .. } => {
+            w.number(fence.as_u64());
+            w.flag(*started);
+        }
+        Event::Scheduled | Event::Released { .. } | Event::Updated(_) | Event::Unblocked => {
+            w.option(after.state.due_at(), Writer::time);
+        }
+        Event::Completed { .. } => w.span(ran_for(before, entry)),
+        Event::Retrying { failure, due_at, .. } => {
+            w.span(ran_for(before, entry));
+            w.failure(&failure.summary());
+            w.time(*due_at);
+        }
+        Event::Failed(death) | Event::DeadLettered(death) => {
+            w.span(ran_for(before, entry));
+            w.dead_reason(death.reason);
+            w.option(death.failure.as_ref(), |w, failure| w.failure(&failure.summary()));
+        }
+        Event::Cancelled { reason, .. } => w.cancel_reason(*reason),
+        Event::Progressed(progress) => w.progress(progress),
+        _ => {}
+    }
+    *buffer = w.0;
+}
+
+/// From the start of the attempt to this entry.
+fn ran_for(before: &Task, entry: &Entry) -> Duration {
+    let started = before.state.lease().and_then(|lease| lease.started);
+    started.map_or(Duration::ZERO, |started| entry.stamp.at.since(started.at))
+}
+
+/// Appends an event of a worker or a queue.
+pub fn encode_notice(buffer: &mut Vec<u8>, subject: &Subject) {
+    let mut w = Writer(std::mem::take(buffer));
+    match subject {
+        Subject::Worker(worker, change) => {
+            w.byte(WORKER);
+            w.id(worker.as_bytes());
+            let number = WorkerChange::ALL.iter().position(|known| known == change);
+            w.byte(number.unwrap_or_default() as u8);
+        }
+        Subject::Queue(queue, change) => {
+            w.byte(QUEUE);
+            w.text(queue.as_str());
+            let number = QueueChange::ALL.iter().position(|known| known == change);
+            w.byte(number.unwrap_or_default() as u8);
+        }
+        Subject::Task(_) => {}
+    }
+    *buffer = w.0;
+}
+
+/// Unpacks the events of one write, the first of which has the number `first`.
+pub fn decode_feed(
+    bytes: &[u8],
+    first: Sequence,
+    at: Timestamp,
+    lanes: &impl LaneNumbers,
+) -> Result<Vec<FeedEvent>, Damaged> {
+    let mut r = Reader::new(bytes);
+    let mut events = Vec::new();
+    let mut sequence = first;
+    while !r.is_empty() {
+        let subject = read_subject(&mut r, lanes)?;
+        events.push(FeedEvent { stamp: Stamp { at, sequence }, subject });
+        sequence = sequence.next();
+    }
+    Ok(events)
+}
+
+fn read_subject(r: &mut Reader<'_>, lanes: &impl LaneNumbers) -> Result<Subject, Damaged> {
+    match r.byte()? {
+        WORKER => Ok(Subject::Worker(r.worker_id()?, one_of(&WorkerChange::ALL, r.byte()?)?)),
+        QUEUE => {
+            let queue = QueueName::new(r.text()?).map_err(|_| Damaged("not a queue"))?;
+            Ok(Subject::Queue(queue, one_of(&QueueChange::ALL, r.byte()?)?))
+        }
+        kind => read_task(r, one_of(&EventKind::ALL, kind)?, lanes),
+    }
+}
+
+fn read_task(
+    r: &mut Reader<'_>,
+    kind: EventKind,
+    lanes: &impl LaneNumbers,
+) -> Result<Subject, Damaged> {
+    let mut notice = TaskNotice {
+        id: r.task_id()?,
+        lane: lanes.lane(r.number()?).ok_or(Damaged("unknown lane"))?,
+        kind,
+        priority: r.priority()?,
+        attempt: r.small()?,
+        worker: r.option(Reader::worker_id)?,
+        fence: None,
+        started: false,
+        due_at: None,
+        duration: None,
+        error: None,
+        reason: None,
+        progress: None,
+    };
+    match kind {
+        EventKind::Claimed => {
+            notice.fence = Some(r.fence()?);
+            notice.started = r.flag()?;
+        }
+        EventKind::Scheduled | EventKind::Released | EventKind::Updated | EventKind::Unblocked => {
+            notice.due_at = r.option(Reader::time)?
+        }
+        EventKind::Completed => notice.duration = Some(r.span()?),
+        EventKind::Retrying => {
+            notice.duration = Some(r.span()?);
+            notice.error = Some(Arc::new(r.failure()?));
+            notice.due_at = Some(r.time()?);
+        }
+        EventKind::Failed | EventKind::DeadLettered => {
+            notice.duration = Some(r.span()?);
+            notice.reason = Some(Reason::Dead(r.dead_reason()?));
+            notice.error = r.option(Reader::failure)?.map(Arc::new);
+        }
+        EventKind::Cancelled => notice.reason = Some(Reason::Cancelled(r.cancel_reason()?)),
+        EventKind::Progressed => notice.progress = Some(Arc::new(r.progress()?)),
+        _ => {}
+    }
+    Ok(Subject::Task(Box::new(notice)))
+}

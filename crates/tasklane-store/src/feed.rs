@@ -1,0 +1,160 @@
+//! The feed of everything that happens in a store.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tasklane_core::{
+    EventKind, Failure, Fence, Invalid, Lane, Priority, Progress, QueueName, Sequence, Stamp,
+    TaskId, Timestamp, WorkerId,
+};
+
+use crate::query::hex_pair;
+
+/// A position in the feed of one store; opaque to callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// Which life of the store: a restore begins a new one.
+    pub epoch: u64,
+    /// The last event seen.
+    pub sequence: Sequence,
+}
+
+impl Cursor {
+    /// Before the oldest event kept, whatever that is. Never a gap.
+    pub const OLDEST: Self = Self { epoch: 0, sequence: Sequence(0) };
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}{:016x}", self.epoch, self.sequence.0)
+    }
+}
+
+impl std::str::FromStr for Cursor {
+    type Err = Invalid;
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let (epoch, sequence) = hex_pair(text)?;
+        Ok(Self { epoch, sequence: Sequence(sequence) })
+    }
+}
+
+/// A part of the feed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedPage {
+    /// In order.
+    pub events: Vec<FeedEvent>,
+    /// Where to go on.
+    pub next: Cursor,
+    /// Events between the cursor and the first of these are gone: they were pruned, or the cursor
+    /// is from before a restore.
+    pub gap: bool,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedEvent {
+    /// When, and which number.
+    pub stamp: Stamp,
+    /// To what.
+    pub subject: Subject,
+}
+
+/// What an event is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Subject {
+    /// A task.
+    Task(Box<TaskNotice>),
+    /// A worker.
+    Worker(WorkerId, WorkerChange),
+    /// A queue.
+    Queue(QueueName, QueueChange),
+}
+
+/// What the feed says of a task: never a payload, a result or a lease token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskNotice {
+    /// Which.
+    pub id: TaskId,
+    /// Its queue, type and capabilities.
+    pub lane: Lane,
+    /// What happened.
+    pub kind: EventKind,
+    /// Base priority after it; for a promotion, what it counted as.
+    pub priority: Priority,
+    /// Attempts so far, this one included.
+    pub attempt: u32,
+    /// Who holds it, or held it.
+    pub worker: Option<WorkerId>,
+    /// Of the claim.
+    pub fence: Option<Fence>,
+    /// Claimed and running at once.
+    pub started: bool,
+    /// When it goes on.
+    pub due_at: Option<Timestamp>,
+    /// From start to end.
+    pub duration: Option<Duration>,
+    /// What went wrong, without details and stack.
+    pub error: Option<Arc<Failure>>,
+    /// Why it ended, in the words of the API.
+    pub reason: Option<Reason>,
+    /// How far it is.
+    pub progress: Option<Arc<Progress>>,
+}
+
+/// Why a task ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// It was cancelled.
+    Cancelled(tasklane_core::CancelReason),
+    /// It gets no more attempts.
+    Dead(tasklane_core::DeadReason),
+}
+
+/// What happened to a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerChange {
+    /// `worker.joined`
+    Joined,
+    /// `worker.left`
+    Left,
+    /// `worker.paused`
+    Paused,
+    /// `worker.resumed`
+    Resumed,
+    /// `worker.draining`
+    Draining,
+    /// `worker.unhealthy`
+    Unhealthy,
+    /// `worker.dead`
+    Dead,
+}
+
+impl WorkerChange {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::Joined,
+        Self::Left,
+        Self::Paused,
+        Self::Resumed,
+        Self::Draining,
+        Self::Unhealthy,
+        Self::Dead,
+    ];
+}
+
+/// What happened to a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueChange {
+    /// `queue.paused`
+    Paused,
+    /// `queue.resumed`
+    Resumed,
+    /// `queue.updated`
+    Updated,
+}
+
+impl QueueChange {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Paused, Self::Resumed, Self::Updated];
+}

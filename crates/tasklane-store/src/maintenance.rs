@@ -1,0 +1,47 @@
+//! What a store cannot do by itself: somebody has to look at the clock.
+
+use std::time::Duration;
+
+use tasklane_core::limits;
+
+use crate::error::StoreError;
+use crate::request::Direction;
+use crate::store::Store;
+
+/// What one round of maintenance did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Maintained {
+    /// Commands carried out.
+    pub changed: usize,
+    /// Commands refused: somebody else was faster, or a deadline had moved.
+    pub refused: usize,
+    /// Workers declared dead.
+    pub dead_workers: usize,
+    /// When to look again, if nothing new comes.
+    pub next_in: Option<Duration>,
+}
+
+/// Carries out everything that is overdue, in slices (S21). Safe on several servers at once: each
+/// command is decided on the state it meets.
+pub async fn maintain(store: &dyn Store) -> Result<Maintained, StoreError> {
+    let mut done = Maintained::default();
+    loop {
+        let overdue = store.overdue(limits::SLICE_TASKS).await?;
+        for worker in overdue.silent {
+            if store.direct(worker, Direction::DeclareDead).await?.is_ok() {
+                done.dead_workers += 1;
+            }
+        }
+        let slice = overdue.commands.len();
+        if slice > 0 {
+            let verdicts = store.execute(overdue.commands).await?;
+            let changed = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
+            done.changed += changed;
+            done.refused += slice - changed;
+        }
+        done.next_in = overdue.next_in;
+        if !overdue.more || slice == 0 {
+            return Ok(done);
+        }
+    }
+}

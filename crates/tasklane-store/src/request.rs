@@ -1,0 +1,212 @@
+//! What callers ask of a store and what they get.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tasklane_core::{
+    CapabilitySet, Command, Draft, Health, LeaseToken, Retention, StateName, Task, TaskId,
+    Timestamp, WorkerId, WorkerState,
+};
+
+/// Tasks that are admitted or refused together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submission {
+    /// In order.
+    pub tasks: Vec<Draft>,
+}
+
+/// One task of a submission that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submitted {
+    /// Its id.
+    pub id: TaskId,
+    /// The state it is in; for a task that retention removed, the one it ended in.
+    pub state: StateName,
+    /// It was there before: this is the same submission again (S13).
+    pub replayed: bool,
+    /// Retention has removed it since.
+    pub expired: bool,
+}
+
+/// A worker asks for tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// Who.
+    pub worker: WorkerId,
+    /// How many at most; its free capacity bounds it too.
+    pub count: usize,
+    /// Straight to `running`.
+    pub auto_start: bool,
+    /// Only with these of its capabilities, for this once.
+    pub narrowed: Option<CapabilitySet>,
+}
+
+/// A task in a worker's hands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    /// The task; its state holds the lease.
+    pub task: Task,
+    /// What the handler gets.
+    pub payload: Bytes,
+    /// How long the lease lasts without a renewal.
+    pub lease: Duration,
+}
+
+/// The verdict on a command that was carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    /// The state after it.
+    pub state: StateName,
+    /// When the next attempt is due, if one is.
+    pub due_at: Option<Timestamp>,
+    /// The worker should stop.
+    pub cancel_requested: bool,
+    /// It had been carried out before; nothing was written.
+    pub repeated: bool,
+}
+
+/// A sign of life.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Renewal {
+    /// Of whom.
+    pub worker: WorkerId,
+    /// For which leases.
+    pub leases: Leases,
+    /// What it reports of itself.
+    pub health: Option<Health>,
+}
+
+/// Which leases to renew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leases {
+    /// All that the worker holds.
+    All,
+    /// These; others run on towards their end.
+    These(Vec<LeaseRef>),
+}
+
+/// A lease by its task and token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseRef {
+    /// The task.
+    pub task: TaskId,
+    /// The proof.
+    pub token: LeaseToken,
+}
+
+/// What a worker learns from its heartbeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewed {
+    /// Whether it gets tasks.
+    pub state: WorkerState,
+    /// Leases renewed.
+    pub held: usize,
+    /// Tasks it should stop.
+    pub cancel: Vec<TaskId>,
+    /// Tasks it no longer holds.
+    pub lost: Vec<TaskId>,
+}
+
+/// What an operator, a worker or maintenance does to a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Gets no more tasks.
+    Pause,
+    /// Gets tasks again.
+    Resume,
+    /// Finishes what it has and gets no more.
+    Drain,
+    /// Reports trouble; gets no more until resumed.
+    MarkUnhealthy,
+    /// Goes; its unstarted tasks go back.
+    Leave,
+    /// Has been silent for too long. Refused if it was heard of since.
+    DeclareDead,
+}
+
+/// What time has done.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Overdue {
+    /// What to carry out.
+    pub commands: Vec<Command>,
+    /// Workers that have been silent for too long.
+    pub silent: Vec<WorkerId>,
+    /// There is more already.
+    pub more: bool,
+    /// When to look again, if nothing new comes: the next deadline known.
+    pub next_in: Option<Duration>,
+}
+
+/// What to remove.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prune {
+    /// How long ended tasks are kept where their queue does not say otherwise.
+    pub retention: Retention,
+    /// Queues' own settings do not count: an emergency.
+    pub override_queues: bool,
+    /// How long events are kept.
+    pub events_for: Duration,
+    /// How many events are kept at most.
+    pub events_max: u64,
+    /// How long idempotency records are kept after submission; longer while their task lives.
+    pub idempotency_for: Duration,
+    /// How long dead workers are shown.
+    pub workers_for: Duration,
+    /// Tasks to remove at most in this slice.
+    pub limit: usize,
+}
+
+impl Default for Prune {
+    fn default() -> Self {
+        let day = Duration::from_secs(86_400);
+        Self {
+            retention: Retention::default(),
+            override_queues: false,
+            events_for: day,
+            events_max: 10_000_000,
+            idempotency_for: day,
+            workers_for: Duration::from_secs(3_600),
+            limit: tasklane_core::limits::SLICE_TASKS,
+        }
+    }
+}
+
+impl Prune {
+    /// Everything that has ended, whatever its queue's settings.
+    pub fn emergency() -> Self {
+        Self { retention: Retention::NOTHING, override_queues: true, ..Self::default() }
+    }
+}
+
+/// What a slice removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// Tasks, by the state they had ended in, indexed by [`StateName::index`].
+    pub tasks: [u64; StateName::COUNT],
+    /// Events.
+    pub events: u64,
+    /// Idempotency records.
+    pub idempotency_records: u64,
+    /// Dead workers.
+    pub workers: u64,
+    /// There is more to remove.
+    pub more: bool,
+}
+
+impl Pruned {
+    /// Tasks removed in all.
+    pub fn tasks_total(&self) -> u64 {
+        self.tasks.iter().sum()
+    }
+
+    /// Adds another slice to this report.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, count) in self.tasks.iter_mut().zip(other.tasks) {
+            *sum += count;
+        }
+        self.events += other.events;
+        self.idempotency_records += other.idempotency_records;
+        self.workers += other.workers;
+        self.more = other.more;
+    }
+}

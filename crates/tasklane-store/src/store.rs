@@ -1,0 +1,162 @@
+//! The contract of a store, in one page.
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+
+use tasklane_core::{Command, QueueName, QueueSettings, Refusal, Sequence, TaskId};
+use tasklane_core::{Worker, WorkerId, WorkerSpec};
+use tokio::sync::watch;
+
+use crate::error::{StoreError, SubmitRefusal, WorkerRefusal};
+use crate::feed::{Cursor, FeedPage};
+use crate::query::{Page, Query, StoredTask, Trail};
+use crate::request::{
+    Changed, ClaimRequest, Claimed, Direction, Overdue, Prune, Pruned, Renewal, Renewed,
+    Submission, Submitted,
+};
+use crate::stats::{QueueState, Stats};
+
+/// What every call gives: a result once the store has answered.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Where tasks live.
+///
+/// - Batch first: a call carries many units, from many callers. Units are independent: each has
+///   its own verdict, and one caller's failure never fails another's. A unit is atomic.
+/// - A call is queued when it is made, before its answer is awaited, so that calls made one after
+///   the other may share one write. Dropping the answer does not undo the call.
+/// - An answer that is `Ok` is as durable as [`Status::durability`] says (S1).
+/// - All time is the store's own clock, read inside the call (S7).
+/// - The store loads a task under its own isolation, lets core decide at that moment, and writes
+///   change, trail, event, idempotency record and freed successor in one atomic unit.
+pub trait Store: Send + Sync + 'static {
+    /// Admits tasks. A submission is admitted whole or refused whole (S13, S20).
+    fn submit(
+        &self,
+        submissions: Vec<Submission>,
+    ) -> Answer<'_, Vec<Result<Vec<Submitted>, SubmitRefusal>>>;
+
+    /// Hands the next tasks to workers, by S8, up to their free capacity. Never waits for tasks.
+    fn claim(
+        &self,
+        requests: Vec<ClaimRequest>,
+    ) -> Answer<'_, Vec<Result<Vec<Claimed>, WorkerRefusal>>>;
+
+    /// Carries out commands, each on the state it meets.
+    fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>>;
+
+    /// Renews leases and notes signs of life. Never a write per lease.
+    fn renew(&self, renewals: Vec<Renewal>) -> Answer<'_, Vec<Result<Renewed, WorkerRefusal>>>;
+
+    /// Lists what time has done, as commands for [`Store::execute`]; at most `limit` of them.
+    /// Each call goes on where the last one stopped, so that nothing starves behind what is refused.
+    fn overdue(&self, limit: usize) -> Answer<'_, Overdue>;
+
+    /// The tasks with these ids, in order.
+    fn get(&self, ids: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredTask>>>;
+
+    /// A task and everything that happened to it.
+    fn trail(&self, id: TaskId) -> Answer<'_, Option<Trail>>;
+
+    /// Tasks that match, newest first, a page at a time and within bounds.
+    fn list(&self, query: Query) -> Answer<'_, Page>;
+
+    /// Counters of every lane; never a scan.
+    fn stats(&self) -> Answer<'_, Stats>;
+
+    /// Makes a worker known.
+    fn register(&self, spec: WorkerSpec) -> Answer<'_, WorkerId>;
+
+    /// Changes what a worker may do. Leaving gives its unstarted tasks back.
+    fn direct(
+        &self,
+        worker: WorkerId,
+        direction: Direction,
+    ) -> Answer<'_, Result<(), WorkerRefusal>>;
+
+    /// All workers known, the dead ones included until they are pruned.
+    fn workers(&self) -> Answer<'_, Vec<Worker>>;
+
+    /// All queues known, with their settings.
+    fn queues(&self) -> Answer<'_, Vec<QueueState>>;
+
+    /// Sets a queue's settings; makes the queue known.
+    fn configure(&self, queue: QueueName, settings: QueueSettings) -> Answer<'_, ()>;
+
+    /// Events after a cursor, in order (S17).
+    fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage>;
+
+    /// The cursor after the last event.
+    fn head(&self) -> Answer<'_, Cursor>;
+
+    /// A hint that something became claimable or happened. Losing it costs latency only.
+    fn watch(&self) -> watch::Receiver<Signal>;
+
+    /// Removes one slice of what has been kept long enough (S21).
+    fn prune(&self, prune: Prune) -> Answer<'_, Pruned>;
+
+    /// Writes a consistent copy to a new file while serving (S19), where the store can.
+    fn backup(&self, to: &Path) -> Answer<'_, ()>;
+
+    /// Looks for contradictions: the engine's own check, and each task against its trail (S18).
+    fn check(&self) -> Answer<'_, Vec<Finding>>;
+
+    /// How the store is doing, from memory.
+    fn status(&self) -> Status;
+}
+
+/// What changed, coalesced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Signal {
+    /// Rises whenever a task may have become claimable.
+    pub claimable: u64,
+    /// The last event.
+    pub last: Sequence,
+}
+
+/// How the store is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// What an `Ok` means.
+    pub durability: Durability,
+    /// Why the store is not ready to take writes; `None` when it is.
+    pub trouble: Option<String>,
+}
+
+/// What the success answer of a write means (S1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// On disk.
+    Fsync,
+    /// Committed by a database server.
+    Committed,
+    /// In Redis' log, and acknowledged by its replicas as configured.
+    Aof,
+    /// In memory, on disk within an interval.
+    Interval,
+    /// In memory.
+    Memory,
+}
+
+impl Durability {
+    /// Its word in the `Durability` header.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Committed => "committed",
+            Self::Aof => "aof",
+            Self::Interval => "interval",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// A contradiction in what is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where.
+    pub place: String,
+    /// What is wrong there.
+    pub problem: String,
+}
