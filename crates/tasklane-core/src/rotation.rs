@@ -24,7 +24,8 @@ impl<K: Ord + Copy> Rotation<K> {
             let credit = self.credit.entry(*key).or_default();
             *credit += weight;
             total += weight;
-            if best.is_none_or(|(most, first)| *credit > most || (*credit == most && *key < first)) {
+            if best.is_none_or(|(most, first)| *credit > most || (*credit == most && *key < first))
+            {
                 best = Some((*credit, *key));
             }
         }

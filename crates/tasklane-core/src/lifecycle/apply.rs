@@ -73,8 +73,11 @@ impl Task {
                 *state = State::DeadLetter { ended: stamp, reason: death.reason };
                 self.die(death);
             }
-            (Event::Cancelled { reason, .. }, state) if !state.name().is_terminal() => {
+            (Event::Cancelled { reason, settled }, state) if !state.name().is_terminal() => {
                 *state = State::Cancelled { ended: stamp, reason: *reason };
+                if settled.is_some() {
+                    self.counts.lease_losses = 0;
+                }
             }
             (Event::Released { due_at, withheld, .. }, State::Assigned(_) | State::Running(_)) => {
                 self.state = match due_at {
@@ -98,7 +101,7 @@ impl Task {
                 self.spec.priority = priority.unwrap_or(self.spec.priority);
                 self.revive(stamp, *reset_attempts);
             }
-            (Event::Updated(update), state) if !state.name().is_terminal() => {
+            (Event::Updated(update), state) if may_update(state, update) => {
                 self.update(update, stamp);
             }
             (Event::Discarded, state) if state.name().is_terminal() => {}
@@ -110,8 +113,11 @@ impl Task {
 
     /// Ready from now on, or at its scheduled time if that is still to come.
     fn unblock(&mut self, stamp: Stamp) {
-        // A replayed task has been due before: its schedule is history.
-        let scheduled_at = self.admission.scheduled_at.filter(|at| *at > stamp.at);
+        // An operator retry means now: the schedule of a replayed task is history.
+        let scheduled_at = match self.counts.replays {
+            0 => self.admission.scheduled_at.filter(|at| *at > stamp.at),
+            _ => None,
+        };
         self.place = Place { ready_at: scheduled_at.unwrap_or(stamp.at), sequence: stamp.sequence };
         self.state = match scheduled_at {
             Some(due_at) => State::Scheduled { due_at },
@@ -157,9 +163,18 @@ impl Task {
             self.spec.metadata = metadata.clone();
         }
         if let Some(due_at) = update.scheduled_at {
-            self.place = Place { ready_at: due_at, sequence: stamp.sequence };
+            // A time in the past means at once: it must not count as waiting since then.
+            self.place = Place { ready_at: due_at.max(stamp.at), sequence: stamp.sequence };
             self.state = State::Scheduled { due_at };
         }
+    }
+}
+
+/// Only a live task is updated, and only a scheduled one is given another time.
+const fn may_update(state: &State, update: &Update) -> bool {
+    match update.scheduled_at {
+        Some(_) => matches!(state, State::Scheduled { .. }),
+        None => !state.name().is_terminal(),
     }
 }
 

@@ -35,6 +35,10 @@ pub fn claim(
     if withheld.is_some_and(|held| held.worker == worker && now < held.until) {
         return Err(invalid_state(task));
     }
+    // Maintenance has not come to it yet, but its time is over.
+    if task.is_expired(now) {
+        return Err(invalid_state(task));
+    }
     let effective = order.effective(task.spec.priority, task.place.ready_at, now);
     let promoted = (effective > task.spec.priority)
         .then_some(Event::Promoted { from: task.spec.priority, to: effective });

@@ -1,7 +1,5 @@
 //! Workers and queue settings.
 
-use std::time::Duration;
-
 use tasklane_core::{
     Aging, Capability, CapabilitySet, DepthLimits, Names, Order, Pattern, Priority, QueueSettings,
     Retention, Selection, Weight, Weights, WorkerSpec, WorkerState,
@@ -101,7 +99,7 @@ pub fn encode_queue(settings: &QueueSettings) -> Vec<u8> {
     }
     w.option(settings.retention, |w, kept| {
         for span in [kept.completed, kept.cancelled, kept.failed, kept.dead_letter] {
-            w.option(span, |w, span: Duration| w.number(span.as_secs()));
+            w.option(span, Writer::span);
         }
     });
     w.0
@@ -127,7 +125,7 @@ pub fn decode_queue(bytes: &[u8]) -> Result<QueueSettings, Damaged> {
     };
     let depth = DepthLimits::new(r.number()?, r.number()?, r.number()?).map_err(bad)?;
     let retention = r.option(|r| {
-        let mut kept = || r.option(|r| r.number().map(Duration::from_secs));
+        let mut kept = || r.option(Reader::span);
         Ok(Retention {
             completed: kept()?,
             cancelled: kept()?,

@@ -4,14 +4,27 @@
 //! `conformance_suite!(make_fixture)`, which makes one `#[test]` of each case. Where stores may
 //! differ, [`Differences`] says so and the suite reads it; there is no other way out of a case.
 
+mod audit;
+#[doc(hidden)]
+pub mod cases;
 mod clock;
+mod drafting;
+mod model;
+mod random;
+mod scene;
+mod suite;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use audit::run_case;
 pub use clock::ManualClock;
+pub use model::NaiveStore;
+pub use random::{model_test, seed_and_steps};
 use tasklane_core::Timestamp;
+#[doc(hidden)]
+pub use tasklane_core::lifecycle::Rules;
 
 use crate::store::Store;
 

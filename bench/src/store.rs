@@ -1,0 +1,261 @@
+//! The embedded store alone: durable submits, claims and settles per second.
+//!
+//! `cargo run --release -p tasklane-bench --bin store -- [--queued N] [--batch N] [--lanes N]
+//! [--payload BYTES] [--count N] [--retain]`. One caller at a time keeps `--in-flight` calls
+//! queued, as a server's micro-batching does. Figures go to standard output, one line each.
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a benchmark that fails should stop"
+)]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tasklane_core::{
+    Command, DepthLimits, Draft, Intent, NewTask, Outcome, Policies, Priority, QueueName,
+    QueueSettings, Retention, Selection, State, StateName, TaskType, WorkerId, WorkerSpec,
+};
+use tasklane_sqlite::{Options, SqliteStore};
+use tasklane_store::conformance::block_on;
+use tasklane_store::{ClaimRequest, Claimed, Prune, Store, Submission};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Debug, Clone)]
+struct Settings {
+    queued: usize,
+    batch: usize,
+    lanes: usize,
+    payload: usize,
+    count: usize,
+    in_flight: usize,
+    retain: bool,
+}
+
+fn main() {
+    let settings = parse(std::env::args().skip(1));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = open(folder.path());
+    println!("{settings:?}");
+    let drafts = Drafts::new(&settings);
+    if settings.queued > 0 {
+        let started = Instant::now();
+        drive(&store, settings.queued, 1_000, 4, |n| submit(&store, &drafts, n, 1_000));
+        println!("filled {} in {:.1} s", settings.queued, started.elapsed().as_secs_f64());
+    }
+    let Settings { count, batch, in_flight, .. } = settings;
+    report("submit", count, drive(&store, count, batch, in_flight, |n| submit(&store, &drafts, n, batch)));
+    let worker = register(&store);
+    let mut claimed = Vec::with_capacity(count);
+    let took = drive_claims(&store, worker, count, batch, in_flight, &mut claimed);
+    report("claim", claimed.len(), took);
+    let settled = claimed.len();
+    let took = drive_settles(&store, &claimed, batch, in_flight);
+    report("settle", settled, took);
+    drop(claimed);
+    let took = drain(&store, worker, count.min(settings.queued), batch, settings.retain);
+    report("drain", count.min(settings.queued) / batch * batch, took);
+    println!("rss {} MB", rss_mb());
+    drop(store);
+    let started = Instant::now();
+    let store = open(folder.path());
+    let waiting = block_on(store.stats()).expect("stats").total(StateName::Pending);
+    println!("reopened with {waiting} pending in {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
+}
+
+fn open(folder: &std::path::Path) -> Arc<SqliteStore> {
+    let store = Arc::new(SqliteStore::open(folder, &Options::default()).expect("a store"));
+    let settings = QueueSettings {
+        depth: DepthLimits::flat(100_000_000),
+        retention: Some(Retention { completed: Some(Duration::from_secs(1)), ..Retention::default() }),
+        ..QueueSettings::default()
+    };
+    block_on(store.configure(QueueName::default_queue(), settings)).expect("settings");
+    store
+}
+
+/// Ready-made drafts, so that the load costs little.
+struct Drafts(Vec<Draft>);
+
+impl Drafts {
+    fn new(settings: &Settings) -> Self {
+        let payload = Bytes::from(vec![b'x'; settings.payload]);
+        let make = |n: usize| {
+            let task_type = TaskType::new(format!("type-{}", n % settings.lanes)).unwrap();
+            let priority = Priority::from_number((n / settings.lanes % 4) as u64).unwrap();
+            let task = NewTask { priority: Some(priority), ..NewTask::new(task_type, payload.clone()) };
+            task.resolve(&Policies::default()).unwrap()
+        };
+        Self((0..settings.lanes.max(1_000) * 4).map(make).collect())
+    }
+
+    fn take(&self, from: usize, count: usize) -> Vec<Draft> {
+        (from..from + count).map(|n| self.0[n % self.0.len()].clone()).collect()
+    }
+}
+
+type Pending<'a> = std::pin::Pin<Box<dyn Future<Output = ()> + 'a>>;
+use std::future::Future;
+
+fn submit<'a>(store: &'a SqliteStore, drafts: &Drafts, from: usize, batch: usize) -> Pending<'a> {
+    let call = store.submit(vec![Submission { tasks: drafts.take(from, batch) }]);
+    Box::pin(async move {
+        call.await.expect("an answer").pop().expect("a verdict").expect("admitted");
+    })
+}
+
+/// Keeps `in_flight` calls queued until `count` tasks are through; gives each call's time.
+fn drive<'a>(
+    _store: &SqliteStore,
+    count: usize,
+    batch: usize,
+    in_flight: usize,
+    mut call: impl FnMut(usize) -> Pending<'a>,
+) -> Took {
+    let started = Instant::now();
+    let mut queue: VecDeque<(Instant, Pending<'a>)> = VecDeque::new();
+    let mut times = Vec::new();
+    let mut sent = 0;
+    while sent < count || !queue.is_empty() {
+        while sent < count && queue.len() < in_flight {
+            queue.push_back((Instant::now(), call(sent)));
+            sent += batch;
+        }
+        if let Some((since, pending)) = queue.pop_front() {
+            block_on(pending);
+            times.push(since.elapsed());
+        }
+    }
+    Took { whole: started.elapsed(), times }
+}
+
+fn drive_claims(
+    store: &Arc<SqliteStore>,
+    worker: WorkerId,
+    count: usize,
+    batch: usize,
+    in_flight: usize,
+    claimed: &mut Vec<Claimed>,
+) -> Took {
+    let found = std::cell::RefCell::new(claimed);
+    // A worker may hold so many leases and no more: take as many workers as it needs.
+    let capacity = tasklane_core::limits::WORKER_CAPACITY_MAX as usize / batch * batch;
+    let others = (1..count.div_ceil(capacity)).map(|_| register(store));
+    let workers: Vec<_> = std::iter::once(worker).chain(others).collect();
+    drive(store, count, batch, in_flight, |from| {
+        let worker = workers[from / capacity];
+        let request = ClaimRequest { worker, count: batch, auto_start: true, narrowed: None };
+        let call = store.claim(vec![request]);
+        let found = &found;
+        Box::pin(async move {
+            found.borrow_mut().extend(call.await.expect("an answer").pop().unwrap().unwrap());
+        })
+    })
+}
+
+fn drive_settles(store: &Arc<SqliteStore>, claimed: &[Claimed], batch: usize, in_flight: usize) -> Took {
+    drive(store, claimed.len(), batch, in_flight, |from| {
+        let commands = claimed[from..(from + batch).min(claimed.len())].iter().map(complete).collect();
+        let call = store.execute(commands);
+        Box::pin(async move {
+            assert!(call.await.expect("an answer").iter().all(Result::is_ok));
+        })
+    })
+}
+
+/// Settles a batch and claims the next, as `result` with `poll` does.
+fn drain(store: &Arc<SqliteStore>, worker: WorkerId, count: usize, batch: usize, retain: bool) -> Took {
+    let mut held: Vec<Claimed> = Vec::new();
+    let started = Instant::now();
+    let mut times = Vec::new();
+    let (mut done, mut round) = (0, 0);
+    while done < count {
+        let since = Instant::now();
+        let settle = store.execute(held.iter().map(complete).collect());
+        let request = ClaimRequest { worker, count: batch, auto_start: true, narrowed: None };
+        let claim = store.claim(vec![request]);
+        let prune = (retain && round % 10 == 9).then(|| store.prune(Prune::default()));
+        assert!(block_on(settle).unwrap().iter().all(Result::is_ok));
+        held = block_on(claim).unwrap().pop().unwrap().unwrap();
+        if let Some(prune) = prune {
+            block_on(prune).unwrap();
+        }
+        times.push(since.elapsed());
+        done += held.len();
+        round += 1;
+        if held.is_empty() {
+            break;
+        }
+    }
+    Took { whole: started.elapsed(), times }
+}
+
+fn complete(claimed: &Claimed) -> Command {
+    let State::Running(lease) = claimed.task.state else { unreachable!("claimed with auto-start") };
+    let outcome = Outcome::Completed(Bytes::from_static(b"{\"ok\":true,\"took_ms\":12}"));
+    Command { task: claimed.task.id, intent: Intent::Settle(lease.token, outcome) }
+}
+
+fn register(store: &Arc<SqliteStore>) -> WorkerId {
+    let spec = WorkerSpec::new(Selection::default(), tasklane_core::limits::WORKER_CAPACITY_MAX);
+    block_on(store.register(spec.unwrap())).unwrap()
+}
+
+struct Took {
+    whole: Duration,
+    times: Vec<Duration>,
+}
+
+fn report(what: &str, count: usize, mut took: Took) {
+    took.times.sort_unstable();
+    let at = |share: f64| {
+        let index = ((took.times.len().max(1) - 1) as f64 * share) as usize;
+        took.times.get(index).copied().unwrap_or_default().as_secs_f64() * 1e3
+    };
+    println!(
+        "{what:>7}: {:>8.0}/s  {:.2} µs each; call p50 {:.2} ms, p99 {:.2} ms, longest {:.1} ms",
+        count as f64 / took.whole.as_secs_f64(),
+        took.whole.as_secs_f64() * 1e6 / count.max(1) as f64,
+        at(0.5),
+        at(0.99),
+        at(1.0),
+    );
+}
+
+fn rss_mb() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<usize>().ok()).unwrap_or(0) / 1024
+}
+
+fn parse(arguments: impl Iterator<Item = String>) -> Settings {
+    let mut settings = Settings {
+        queued: 100_000,
+        batch: 100,
+        lanes: 8,
+        payload: 120,
+        count: 200_000,
+        in_flight: 1,
+        retain: false,
+    };
+    let mut arguments = arguments.peekable();
+    while let Some(flag) = arguments.next() {
+        let mut number = || arguments.next().and_then(|n| n.parse().ok()).expect("a number");
+        match flag.as_str() {
+            "--queued" => settings.queued = number(),
+            "--batch" => settings.batch = number(),
+            "--lanes" => settings.lanes = number(),
+            "--payload" => settings.payload = number(),
+            "--count" => settings.count = number(),
+            "--in-flight" => settings.in_flight = number(),
+            "--retain" => settings.retain = true,
+            other => panic!("unknown flag {other}"),
+        }
+    }
+    settings
+}

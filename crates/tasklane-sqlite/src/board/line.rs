@@ -1,0 +1,163 @@
+//! The pending tasks of one lane and priority: the beginning of the index, in memory.
+
+use std::collections::VecDeque;
+
+use tasklane_core::Place;
+
+/// Rows fetched when a line runs dry.
+pub(crate) const REFILL: usize = 512;
+/// Heads kept at most; what comes later is left to the index.
+const KEPT_MAX: usize = 2_048;
+
+/// A pending task, as far as finding it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) place: Place,
+    pub(crate) key: i64,
+    /// Nothing has happened to it: it has no row in `standing`.
+    pub(crate) fresh: bool,
+}
+
+/// A line's beginning, in order of place.
+#[derive(Debug)]
+pub(crate) struct Line {
+    heads: VecDeque<Head>,
+    /// The index has nothing behind the last head.
+    complete: bool,
+    /// Taken by the claim that is running; their rows are still in the index.
+    taken: Vec<Place>,
+    /// One that was taken was put back: the rest cannot be removed as one range.
+    holed: bool,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { heads: VecDeque::new(), complete: true, taken: Vec::new(), holed: false }
+    }
+}
+
+impl Line {
+    pub(crate) fn front(&self) -> Option<Place> {
+        self.heads.front().map(|head| head.place)
+    }
+
+    /// There may be more in the index, but none is known.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.heads.is_empty() && !self.complete
+    }
+
+    /// Something is known to be in the index.
+    pub(crate) fn mark_unknown(&mut self) {
+        self.heads.clear();
+        self.complete = false;
+    }
+
+    pub(crate) fn enter(&mut self, head: Head) {
+        match self.heads.back() {
+            Some(last) if head.place > last.place => {
+                if !self.complete {
+                    return;
+                }
+                self.heads.push_back(head);
+            }
+            None if !self.complete => return,
+            _ => {
+                let at = self.heads.partition_point(|known| known.place < head.place);
+                self.heads.insert(at, head);
+            }
+        }
+        if self.heads.len() > KEPT_MAX {
+            self.heads.pop_back();
+            self.complete = false;
+        }
+    }
+
+    pub(crate) fn leave(&mut self, place: Place) {
+        let at = self.heads.partition_point(|known| known.place < place);
+        if self.heads.get(at).is_some_and(|known| known.place == place) {
+            self.heads.remove(at);
+        }
+    }
+
+    /// Takes the front for the claim that is running.
+    pub(crate) fn take(&mut self) -> Option<Head> {
+        let head = self.heads.pop_front()?;
+        self.taken.push(head.place);
+        Some(head)
+    }
+
+    /// Puts back what the claim could not use, after it has ended.
+    pub(crate) fn put_back(&mut self, head: Head) {
+        self.taken.retain(|place| *place != head.place);
+        self.holed = true;
+        let at = self.heads.partition_point(|known| known.place < head.place);
+        self.heads.insert(at, head);
+    }
+
+    /// Where filling must start: behind what the running claim took.
+    pub(crate) fn refill_after(&self) -> Option<Place> {
+        self.taken.last().copied()
+    }
+
+    pub(crate) fn refill(&mut self, heads: Vec<Head>) {
+        self.complete = heads.len() < REFILL;
+        self.heads = heads.into();
+    }
+
+    /// Ends the claim: what it took, and whether all up to the last may go as one range.
+    pub(crate) fn end_claim(&mut self) -> (Vec<Place>, bool) {
+        let whole = !std::mem::take(&mut self.holed);
+        (std::mem::take(&mut self.taken), whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tasklane_core::{Sequence, Timestamp};
+
+    fn head(at: i64) -> Head {
+        let place = Place { ready_at: Timestamp::from_micros(at), sequence: Sequence(at as u64) };
+        Head { place, key: at, fresh: true }
+    }
+
+    fn keys(line: &mut Line) -> Vec<i64> {
+        std::iter::from_fn(|| line.take()).map(|head| head.key).collect()
+    }
+
+    #[test]
+    fn heads_come_out_by_place_whatever_the_order_they_came_in() {
+        let mut line = Line::default();
+        for at in [5, 1, 3, 2, 4] {
+            line.enter(head(at));
+        }
+        line.leave(head(3).place);
+        assert_eq!(keys(&mut line), [1, 2, 4, 5]);
+        assert!(!line.is_starved());
+    }
+
+    #[test]
+    fn a_long_line_keeps_its_beginning_and_asks_for_the_rest() {
+        let mut line = Line::default();
+        for at in 0..3_000 {
+            line.enter(head(at));
+        }
+        // Older than all that is known: must not be lost behind what is not.
+        line.enter(head(-1));
+        assert_eq!(keys(&mut line).len(), KEPT_MAX);
+        assert!(line.is_starved());
+        line.refill((3_000..3_100).map(head).collect());
+        assert_eq!(line.front(), Some(head(3_000).place));
+    }
+
+    #[test]
+    fn what_is_put_back_keeps_its_place_and_forbids_a_range() {
+        let mut line = Line::default();
+        (1..=3).for_each(|at| line.enter(head(at)));
+        let first = line.take().unwrap();
+        line.take();
+        line.put_back(first);
+        assert_eq!(line.end_claim(), (vec![head(2).place], false));
+        assert_eq!(line.front(), Some(head(1).place));
+    }
+}

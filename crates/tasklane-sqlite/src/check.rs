@@ -1,0 +1,170 @@
+//! Looking for contradictions (S18): the engine's own check, then every task against its trail,
+//! its indexes and the counters.
+
+use hashbrown::HashMap;
+use rusqlite::{Connection, OptionalExtension, params};
+use tasklane_core::{State, Task, trail};
+use tasklane_store::Finding;
+
+use crate::fault::Fault;
+use crate::lanes::Lanes;
+use crate::rows::{self, COLUMNS_LEAN, JOINED, Loaded};
+
+/// Findings reported at most.
+const FINDINGS_MAX: usize = 1_000;
+
+pub(crate) fn check(connection: &Connection, lanes: &Lanes) -> Result<Vec<Finding>, Fault> {
+    let mut check = Check { connection, lanes, findings: Vec::new(), counts: HashMap::new() };
+    check.engine()?;
+    check.tasks()?;
+    check.counters()?;
+    check.strays()?;
+    check.findings.truncate(FINDINGS_MAX);
+    Ok(check.findings)
+}
+
+struct Check<'a> {
+    connection: &'a Connection,
+    lanes: &'a Lanes,
+    findings: Vec<Finding>,
+    /// Lane, priority, state → tasks found.
+    counts: HashMap<(u64, u8, usize), u64>,
+}
+
+impl Check<'_> {
+    fn engine(&mut self) -> Result<(), Fault> {
+        let mut statement = self.connection.prepare("PRAGMA integrity_check")?;
+        let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+        for line in lines.collect::<rusqlite::Result<Vec<_>>>()? {
+            if line != "ok" {
+                self.find("database", line);
+            }
+        }
+        Ok(())
+    }
+
+    fn tasks(&mut self) -> Result<(), Fault> {
+        let sql = format!("SELECT {COLUMNS_LEAN} FROM {JOINED} ORDER BY t.task");
+        let mut statement = self.connection.prepare(&sql)?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            if self.findings.len() >= FINDINGS_MAX {
+                break;
+            }
+            let (key, lane): (i64, u64) = (row.get(0)?, row.get(2)?);
+            match rows::from_row(row, self.lanes) {
+                Ok(loaded) => self.task(&loaded, lane)?,
+                Err(fault) => self.find(&format!("task row {key}"), fault.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn task(&mut self, loaded: &Loaded, lane: u64) -> Result<(), Fault> {
+        let Loaded { key, task, admitted, .. } = loaded;
+        let place = format!("task {}", task.id);
+        let counter = (lane, task.spec.priority.number(), task.state.name().index());
+        *self.counts.entry(counter).or_default() += 1;
+        match rows::trail(self.connection, *key) {
+            Ok((_, true)) => {}
+            Ok((entries, false)) => {
+                let entries = trail::whole(task, entries);
+                let (spec, admission) = (admitted.spec.clone(), admitted.admission);
+                match trail::replay(task.id, spec, admission, &entries) {
+                    Ok(replayed) if trail::agrees(task, &replayed) => {}
+                    Ok(_) => self.find(&place, "its trail leads to another state".into()),
+                    Err(illegal) => self.find(&place, format!("its trail is broken: {illegal}")),
+                }
+            }
+            Err(fault) => self.find(&place, format!("its trail cannot be read: {fault}")),
+        }
+        for (index, expected, there) in self.indexes(*key, task, lane)? {
+            if expected != there {
+                let is = if there { "is in" } else { "is missing from" };
+                self.find(&place, format!("a task that is {} {is} {index}", task.state.name()));
+            }
+        }
+        Ok(())
+    }
+
+    /// For each index: whether the task should be in it, and whether it is.
+    fn indexes(
+        &self,
+        key: i64,
+        task: &Task,
+        lane: u64,
+    ) -> Result<[(&'static str, bool, bool); 4], Fault> {
+        let there = |sql: &str, row: &[&dyn rusqlite::ToSql]| -> Result<bool, Fault> {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            Ok(statement.query_row(row, |_| Ok(())).optional()?.is_some())
+        };
+        let state = &task.state;
+        let (at, sequence) = (task.place.ready_at.as_micros(), task.place.sequence.0);
+        let pending = there(
+            "SELECT 1 FROM pending WHERE lane = ? AND priority = ? AND ready_at = ? AND sequence = ?
+             AND task = ?",
+            params![lane, task.spec.priority.number(), at, sequence, key],
+        )?;
+        let leased = there("SELECT 1 FROM lease WHERE task = ?", params![key])?;
+        let due = match state.due_at() {
+            Some(at) => there(
+                "SELECT 1 FROM timer WHERE at = ? AND task = ? AND kind = 0",
+                params![at.as_micros(), key],
+            )?,
+            None => false,
+        };
+        let ended = match state.ended() {
+            Some(ended) => {
+                let queues =
+                    "SELECT 1 FROM ended WHERE state = ? AND queue IN (SELECT queue FROM queue)
+                              AND at = ? AND task = ?";
+                there(queues, params![state.name().index(), ended.at.as_micros(), key])?
+            }
+            None => false,
+        };
+        Ok([
+            ("pending", matches!(state, State::Pending { .. }), pending),
+            ("lease", state.lease().is_some(), leased),
+            ("timer", state.due_at().is_some(), due),
+            ("ended", state.ended().is_some(), ended),
+        ])
+    }
+
+    fn counters(&mut self) -> Result<(), Fault> {
+        let sql = "SELECT lane, priority, state, count FROM tally WHERE count <> 0";
+        let mut statement = self.connection.prepare(sql)?;
+        let mut found = statement.query([])?;
+        let mut counts = std::mem::take(&mut self.counts);
+        while let Some(row) = found.next()? {
+            let counter = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let counted = counts.remove(&counter).unwrap_or_default();
+            let stored: u64 = row.get(3)?;
+            if counted != stored {
+                let problem = format!("counter {counter:?} says {stored}, there are {counted}");
+                self.find("tally", problem);
+            }
+        }
+        for (counter, counted) in counts {
+            self.find("tally", format!("counter {counter:?} is missing, there are {counted}"));
+        }
+        Ok(())
+    }
+
+    /// Rows of tasks that are not there.
+    fn strays(&mut self) -> Result<(), Fault> {
+        for table in ["pending", "lease", "standing", "timer", "ended", "trail", "ordered", "alias"]
+        {
+            let sql =
+                format!("SELECT count(*) FROM {table} WHERE task NOT IN (SELECT task FROM task)");
+            let strays: u64 = self.connection.query_row(&sql, [], |row| row.get(0))?;
+            if strays > 0 {
+                self.find(table, format!("{strays} rows of tasks that are not there"));
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, place: &str, problem: String) {
+        self.findings.push(Finding { place: place.into(), problem });
+    }
+}

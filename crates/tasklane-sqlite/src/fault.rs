@@ -1,0 +1,57 @@
+//! What can go wrong inside a transaction, and what the caller is told.
+
+use rusqlite::ErrorCode;
+use tasklane_core::lifecycle::Illegal;
+use tasklane_store::StoreError;
+use tasklane_store::codec::Damaged;
+
+/// Ends the transaction it happens in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Corrupt(String),
+    #[error(transparent)]
+    Damaged(#[from] Damaged),
+    #[error(transparent)]
+    Illegal(#[from] Illegal),
+    #[error(transparent)]
+    Refused(#[from] StoreError),
+}
+
+impl Fault {
+    /// The disk, or the file, can no longer be trusted: nothing more may be written through it.
+    pub(crate) fn is_fatal(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => matches!(
+                error.sqlite_error_code(),
+                Some(
+                    ErrorCode::SystemIoFailure
+                        | ErrorCode::DatabaseCorrupt
+                        | ErrorCode::NotADatabase
+                        | ErrorCode::CannotOpen
+                        | ErrorCode::ReadOnly
+                )
+            ),
+            Self::Corrupt(_) | Self::Damaged(_) | Self::Illegal(_) => true,
+            Self::Refused(_) => false,
+        }
+    }
+
+    /// What a caller is told.
+    pub(crate) fn to_store_error(&self) -> StoreError {
+        let text = self.to_string();
+        match self {
+            Self::Sqlite(error) => match error.sqlite_error_code() {
+                Some(ErrorCode::DiskFull) => StoreError::Full(text),
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                    StoreError::Corrupt(text)
+                }
+                _ => StoreError::Unavailable(text),
+            },
+            Self::Corrupt(_) | Self::Damaged(_) | Self::Illegal(_) => StoreError::Corrupt(text),
+            Self::Refused(error) => error.clone(),
+        }
+    }
+}

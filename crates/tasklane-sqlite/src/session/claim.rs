@@ -1,0 +1,277 @@
+//! Handing tasks to workers, in the order of S8.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use rusqlite::params;
+use tasklane_core::lifecycle::{self, Decision, Elapsed, Moment};
+use tasklane_core::{
+    Intent, Order, Place, Priority, QueueSettings, Task, TaskId, Weight, WorkerId, WorkerState,
+    limits,
+};
+use tasklane_store::codec::{self, LaneNumbers};
+use tasklane_store::{ClaimRequest, Claimed, WorkerRefusal};
+
+use super::Session;
+use super::change::Subject;
+use crate::board::{Head, Line};
+use crate::fault::Fault;
+use crate::rows;
+
+/// A claim that came up short compares the lines with the index at most this often.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// Lines compared in one go.
+const PROBE_LINES: usize = 1_000;
+
+/// Where the next task of a queue waits.
+#[derive(Debug, Clone, Copy)]
+struct Spot {
+    lane: u32,
+    priority: Priority,
+}
+
+impl Session<'_> {
+    pub(crate) fn claim(
+        &mut self,
+        requests: Vec<ClaimRequest>,
+    ) -> Result<Vec<Result<Vec<Claimed>, WorkerRefusal>>, Fault> {
+        requests.into_iter().map(|request| self.claim_one(&request)).collect()
+    }
+
+    fn claim_one(
+        &mut self,
+        request: &ClaimRequest,
+    ) -> Result<Result<Vec<Claimed>, WorkerRefusal>, Fault> {
+        let Some(worker) = self.hear(request.worker) else {
+            return Ok(Err(WorkerRefusal::Gone));
+        };
+        if worker.state != WorkerState::Active {
+            return Ok(Ok(Vec::new()));
+        }
+        let wanted = request.count.min(worker.free()).min(limits::CLAIM_TASKS_MAX);
+        if wanted == 0 {
+            return Ok(Ok(Vec::new()));
+        }
+        let mut claimed = self.take(request, wanted)?;
+        if claimed.len() < wanted && self.probe()? {
+            claimed.extend(self.take(request, wanted - claimed.len())?);
+        }
+        Ok(Ok(claimed))
+    }
+
+    fn take(&mut self, request: &ClaimRequest, wanted: usize) -> Result<Vec<Claimed>, Fault> {
+        let narrowed = request.narrowed.as_ref();
+        let takes = self.board.lend_lanes(request.worker, narrowed);
+        let mut claimed = Vec::with_capacity(wanted);
+        let mut touched = Vec::new();
+        let mut set_aside = Vec::new();
+        while claimed.len() < wanted {
+            let Some((spot, order)) = self.next_spot(&takes)? else { break };
+            let Spot { lane, priority } = spot;
+            let (head, starved) = self.board.with_line(lane, priority, Line::take)?;
+            if starved {
+                self.refill(lane, priority)?;
+            }
+            let Some(head) = head else { break };
+            if touched.last() != Some(&(lane, priority)) {
+                touched.push((lane, priority));
+            }
+            match self.hand_over(request, head, &order)? {
+                Handed::Over(task) => claimed.push(*task),
+                Handed::Withheld => set_aside.push((lane, priority, head)),
+                Handed::Expired => {}
+            }
+        }
+        for (lane, priority, head) in set_aside {
+            self.board.with_line(lane, priority, |line| line.put_back(head))?;
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        for (lane, priority) in touched {
+            self.end_claim(lane, priority)?;
+        }
+        self.board.return_lanes(request.worker, takes, narrowed.is_some());
+        Ok(claimed)
+    }
+
+    /// Removes from the index what was taken from a line: as one range where nothing in it stays.
+    fn end_claim(&mut self, lane: u32, priority: Priority) -> Result<(), Fault> {
+        let ((taken, whole), _) = self.board.with_line(lane, priority, Line::end_claim)?;
+        let Some(last) = taken.iter().max().copied() else { return Ok(()) };
+        if whole {
+            let at = last.ready_at.as_micros();
+            let range = params![lane, priority.number(), at, last.sequence.0];
+            self.sql.delete_pending_range.execute(range)?;
+            return Ok(());
+        }
+        for place in taken {
+            self.delete_pending(lane, priority, place)?;
+        }
+        Ok(())
+    }
+
+    /// The line whose front is next for a worker that takes these lanes.
+    fn next_spot(&mut self, takes: &[bool]) -> Result<Option<(Spot, Order)>, Fault> {
+        let mut candidates: Vec<(u32, Weight)> = Vec::new();
+        let mut spots: Vec<(u32, Firsts, QueueSettings)> = Vec::new();
+        for (number, queue) in self.board.queues() {
+            if queue.settings.paused {
+                continue;
+            }
+            let firsts = queue.firsts(|lane| takes.get(lane as usize).copied().unwrap_or(false));
+            if firsts.iter().any(Option::is_some) {
+                candidates.push((number, queue.settings.weight));
+                spots.push((number, firsts, queue.settings));
+            }
+        }
+        let chosen = self.board.rotation.pick(&candidates);
+        let found = spots.into_iter().find(|(number, ..)| Some(*number) == chosen);
+        Ok(found.and_then(|(_, firsts, settings)| {
+            let spot = self.choose(&firsts, &settings.order)?;
+            Some((spot, settings.order))
+        }))
+    }
+
+    /// Among the fronts of a queue, the one that comes first. Each front is the oldest of its
+    /// base priority, so it has the highest effective priority there.
+    fn choose(&mut self, firsts: &Firsts, order: &Order) -> Option<Spot> {
+        let first = |priority: Priority| firsts.get(priority.index()).copied().flatten();
+        let priority = match order {
+            Order::Weighted(weights) => {
+                weights.draw(|priority| first(priority).is_some(), &mut self.random)?
+            }
+            Order::Aging(_) => {
+                let waiting = Priority::DESCENDING.into_iter().filter_map(|priority| {
+                    let (place, _) = first(priority)?;
+                    let effective = order.effective(priority, place.ready_at, self.now);
+                    Some((std::cmp::Reverse(effective), place, priority))
+                });
+                waiting.min_by_key(|(effective, place, _)| (*effective, *place))?.2
+            }
+        };
+        first(priority).map(|(_, lane)| Spot { lane, priority })
+    }
+
+    /// Gives a worker the task at the front of a line, if it may have it.
+    fn hand_over(
+        &mut self,
+        request: &ClaimRequest,
+        head: Head,
+        order: &Order,
+    ) -> Result<Handed, Fault> {
+        let (task, payload) = self.load_head(head)?;
+        let mut subject = Subject { claimed: true, ..Subject::new(head.key, task, head.fresh) };
+        if subject.task.is_expired(self.now) {
+            self.expire(subject)?;
+            return Ok(Handed::Expired);
+        }
+        let (worker, now) = (request.worker, self.now);
+        let claim = lifecycle::claim(
+            &subject.task,
+            worker,
+            request.auto_start,
+            order,
+            now,
+            &mut self.random,
+        );
+        let Ok(claim) = claim else { return Ok(Handed::Withheld) };
+        if let Some(promoted) = claim.promoted {
+            subject = self.change(subject, promoted, None)?;
+        }
+        let subject = self.change(subject, claim.claimed, None)?;
+        let (task, lease) = (subject.task, self.rules.lease);
+        Ok(Handed::Over(Box::new(Claimed { task, payload, lease })))
+    }
+
+    fn expire(&mut self, subject: Subject) -> Result<(), Fault> {
+        let moment = Moment {
+            now: self.now,
+            rules: &self.rules,
+            elapsed: Elapsed::default(),
+            key_free: false,
+        };
+        let decision = lifecycle::decide(&subject.task, &Intent::Expire, &moment, &mut self.random);
+        if let Ok(Decision::Change(event)) = decision {
+            self.change(subject, event, None)?;
+        }
+        Ok(())
+    }
+
+    fn load_head(&mut self, head: Head) -> Result<(Task, Bytes), Fault> {
+        let missing = || rows::corrupt(head.key, "missing, though it is pending");
+        let (admitted, payload) = {
+            let mut found = self.sql.select_task.query([head.key])?;
+            let row = found.next()?.ok_or_else(missing)?;
+            let id = TaskId::from_bytes(row.get(0)?)
+                .map_err(|_| rows::corrupt(head.key, "not an id"))?;
+            let lane = self.lanes.lane(row.get(1)?);
+            let lane = lane.ok_or_else(|| rows::corrupt(head.key, "unknown lane"))?;
+            let stored = codec::decode_spec(rows::blob(row, 2)?, lane)?;
+            let payload = Bytes::copy_from_slice(rows::blob(row, 3)?);
+            (Task::admitted(id, stored.spec, stored.admission), payload)
+        };
+        if head.fresh {
+            return Ok((admitted, payload));
+        }
+        let mut found = self.sql.select_standing.query([head.key])?;
+        let row = found.next()?.ok_or_else(missing)?;
+        Ok((codec::decode_record(rows::blob(row, 0)?, admitted)?, payload))
+    }
+
+    /// Notes a sign of life of a worker that is known and not dead.
+    pub(super) fn hear(&mut self, worker: WorkerId) -> Option<&mut crate::board::WorkerSlot> {
+        let (now, tick) = (self.now, self.tick);
+        let slot = self.board.workers.get_mut(&worker)?;
+        if slot.state == WorkerState::Dead {
+            return None;
+        }
+        (slot.seen_at, slot.seen) = (now, tick);
+        Some(slot)
+    }
+
+    /// Compares the lines with the index, and mends those that are wrong. The board is a hint:
+    /// were it ever wrong, no task may be stranded by it for longer than a second.
+    fn probe(&mut self) -> Result<bool, Fault> {
+        if self.tick.saturating_sub(self.probed) < PROBE_EVERY && self.probed != Duration::ZERO {
+            return Ok(false);
+        }
+        self.probed = self.tick.max(Duration::from_nanos(1));
+        let mut mended = false;
+        let (mut lane, mut priority) = (0i64, 0i64);
+        for _ in 0..PROBE_LINES {
+            // The next line that has a row, found by one step down the index.
+            let sql = "SELECT lane, priority FROM pending WHERE (lane, priority) > (?, ?)
+                       ORDER BY lane, priority LIMIT 1";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut found = statement.query([lane, priority - i64::from(lane == 0)])?;
+            let Some(row) = found.next()? else { break };
+            (lane, priority) = (row.get(0)?, row.get(1)?);
+            mended |= self.mend(lane as u32, priority as u64)?;
+        }
+        Ok(mended)
+    }
+
+    fn mend(&mut self, lane: u32, priority: u64) -> Result<bool, Fault> {
+        let priority = Priority::from_number(priority)
+            .map_err(|e| Fault::Corrupt(format!("pending row of lane {lane}: {e}")))?;
+        let front = self.board.lane(lane)?.lines.get(priority.index()).and_then(Line::front);
+        let stored = self.heads(lane, priority, None, 1)?.first().map(|head| head.place);
+        if front == stored {
+            return Ok(false);
+        }
+        self.board.with_line(lane, priority, Line::mark_unknown)?;
+        self.refill(lane, priority)?;
+        Ok(true)
+    }
+}
+
+type Firsts = [Option<(Place, u32)>; Priority::COUNT];
+
+/// What came of handing over a task.
+enum Handed {
+    Over(Box<Claimed>),
+    /// It was released by this worker a moment ago.
+    Withheld,
+    /// It was too late for it.
+    Expired,
+}

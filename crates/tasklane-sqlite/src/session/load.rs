@@ -1,0 +1,175 @@
+//! Making the board from what is stored: at open, and after a transaction that failed.
+
+use rusqlite::OptionalExtension;
+use tasklane_core::{
+    Place, Priority, QueueName, Random, Sequence, State, StateName, Timestamp, WorkerId,
+};
+use tasklane_store::codec;
+
+use super::Session;
+use crate::board::{Board, Head, REFILL, WorkerSlot};
+use crate::fault::Fault;
+use crate::rows;
+
+impl Session<'_> {
+    /// Gives a new file its first life.
+    pub(super) fn found(&mut self) -> Result<(), Fault> {
+        let epoch = self.random.next_u64() >> 1;
+        self.connection.execute(
+            "INSERT OR IGNORE INTO meta(name, value) VALUES ('epoch', ?)",
+            [epoch.max(1)],
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn load(&mut self) -> Result<(), Fault> {
+        self.board = Board::default();
+        self.dirty.clear();
+        self.feed.events.clear();
+        self.timers_after = None;
+        self.idempotency_after = None;
+        let one = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+        self.epoch = one("SELECT value FROM meta WHERE name = 'epoch'")? as u64;
+        self.aliases = one("SELECT count(*) FROM alias")? as u64;
+        self.max_key = one("SELECT coalesce(max(task), 0) FROM task")?;
+        let last =
+            one("SELECT first + count - 1 FROM feed ORDER BY first DESC LIMIT 1").optional()?;
+        self.last = Sequence(last.unwrap_or(0) as u64);
+        self.load_queues()?;
+        self.load_lanes()?;
+        self.load_counts()?;
+        self.load_workers()?;
+        self.load_leases()
+    }
+
+    fn load_queues(&mut self) -> Result<(), Fault> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT queue, name, settings FROM queue")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(1)?;
+            let name = QueueName::new(&name).map_err(|e| Fault::Corrupt(format!("queue: {e}")))?;
+            let settings = codec::decode_queue(rows::blob(row, 2)?)?;
+            self.board.add_queue(row.get(0)?, name, settings);
+        }
+        Ok(())
+    }
+
+    fn load_lanes(&mut self) -> Result<(), Fault> {
+        let mut statement = self.connection.prepare_cached("SELECT lane, name FROM lane")?;
+        let mut rows = statement.query([])?;
+        let mut lanes = hashbrown::HashMap::new();
+        while let Some(row) = rows.next()? {
+            let number: u32 = row.get(0)?;
+            let lane = codec::decode_lane(rows::blob(row, 1)?)?;
+            let queue = self.board.queue_number(&lane.queue);
+            let queue = queue.ok_or_else(|| {
+                Fault::Corrupt(format!(
+                    "lane {number} is of queue {}, which is not known",
+                    lane.queue
+                ))
+            })?;
+            self.board.add_lane(number, lane.clone(), queue);
+            lanes.insert(number.into(), lane);
+        }
+        self.lanes.replace(lanes);
+        Ok(())
+    }
+
+    fn load_counts(&mut self) -> Result<(), Fault> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT lane, priority, state, count FROM tally WHERE count > 0")?;
+        let mut rows = statement.query([])?;
+        let mut lines = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (lane, state): (u32, usize) = (row.get(0)?, row.get(2)?);
+            let priority = Priority::from_number(row.get(1)?)
+                .map_err(|e| Fault::Corrupt(format!("tally of lane {lane}: {e}")))?;
+            let state = StateName::ALL.get(state).copied();
+            let state = state.ok_or_else(|| Fault::Corrupt(format!("tally of lane {lane}")))?;
+            self.board.count(lane, priority, state, row.get(3)?)?;
+            if state == StateName::Pending {
+                lines.push((lane, priority));
+            }
+        }
+        for (lane, priority) in lines {
+            self.board.with_line(lane, priority, crate::board::Line::mark_unknown)?;
+            self.refill(lane, priority)?;
+        }
+        Ok(())
+    }
+
+    /// Fetches the next heads of a line that ran dry.
+    pub(super) fn refill(&mut self, lane: u32, priority: Priority) -> Result<(), Fault> {
+        let slot = self.board.lane(lane)?;
+        let after = slot.lines.get(priority.index()).and_then(crate::board::Line::refill_after);
+        let heads = self.heads(lane, priority, after, REFILL)?;
+        self.board.with_line(lane, priority, |line| line.refill(heads))?;
+        Ok(())
+    }
+
+    /// Pending tasks of a lane and priority behind a place, from the index.
+    pub(super) fn heads(
+        &mut self,
+        lane: u32,
+        priority: Priority,
+        after: Option<Place>,
+        limit: usize,
+    ) -> Result<Vec<Head>, Fault> {
+        let (at, sequence) = match after {
+            Some(place) => (place.ready_at.as_micros(), place.sequence.0 as i64),
+            None => (i64::MIN, 0),
+        };
+        let wanted = rusqlite::params![lane, priority.number(), at, sequence, limit];
+        let mut rows = self.sql.select_pending.query(wanted)?;
+        let mut heads = Vec::new();
+        while let Some(row) = rows.next()? {
+            heads.push(Head {
+                place: Place {
+                    ready_at: Timestamp::from_micros(row.get(0)?),
+                    sequence: Sequence(row.get(1)?),
+                },
+                key: row.get(2)?,
+                fresh: row.get(3)?,
+            });
+        }
+        Ok(heads)
+    }
+
+    fn load_workers(&mut self) -> Result<(), Fault> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT worker, record, registered_at, changed_at FROM worker")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (spec, state) = codec::decode_worker(rows::blob(row, 1)?)?;
+            let time = |column| row.get(column).map(Timestamp::from_micros);
+            let mut slot = WorkerSlot::new(spec, state, time(2)?, time(3)?, self.tick);
+            slot.seen_at = self.now;
+            self.board.workers.insert(WorkerId::from_bytes(row.get(0)?), slot);
+        }
+        Ok(())
+    }
+
+    /// Every lease begins anew at its full length (S7).
+    fn load_leases(&mut self) -> Result<(), Fault> {
+        let sql = format!(
+            "SELECT {} FROM lease l JOIN task t ON t.task = l.task LEFT JOIN standing s ON s.task = t.task",
+            rows::COLUMNS_LEAN
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let loaded = rows::from_row(row, &self.lanes)?;
+            let (State::Assigned(lease) | State::Running(lease)) = loaded.task.state else {
+                return Err(rows::corrupt(loaded.key, "a lease row of a task that is not leased"));
+            };
+            if let Some(worker) = self.board.workers.get_mut(&lease.worker) {
+                worker.leases.insert(loaded.key);
+            }
+            self.board.leases.begin(loaded.key, loaded.task, false, self.tick, &self.rules);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! Queues and their settings.
+
+use rusqlite::params;
+use tasklane_core::{QueueName, QueueSettings};
+use tasklane_store::{QueueChange, QueueState, Subject, codec};
+
+use super::Session;
+use crate::fault::Fault;
+
+impl Session<'_> {
+    pub(crate) fn configure(
+        &mut self,
+        queue: QueueName,
+        settings: QueueSettings,
+    ) -> Result<(), Fault> {
+        let number = self.queue_for(&queue)?;
+        let before = std::mem::replace(&mut self.board.queue_mut(number)?.settings, settings);
+        let mut statement =
+            self.connection.prepare_cached("UPDATE queue SET settings = ? WHERE queue = ?")?;
+        statement.execute(params![codec::encode_queue(&settings), number])?;
+        let change = match (before.paused, settings.paused) {
+            (false, true) => QueueChange::Paused,
+            (true, false) => QueueChange::Resumed,
+            _ => QueueChange::Updated,
+        };
+        self.announce(&Subject::Queue(queue, change));
+        if !settings.paused {
+            self.claimable += 1;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn queues(&self) -> Vec<QueueState> {
+        let state = |slot: &crate::board::QueueSlot| QueueState {
+            queue: slot.name.clone(),
+            settings: slot.settings,
+            depth: slot.depth(),
+        };
+        self.board.queues().map(|(_, slot)| state(slot)).collect()
+    }
+
+    /// The number of a queue, made if it is new.
+    pub(super) fn queue_for(&mut self, queue: &QueueName) -> Result<u32, Fault> {
+        if let Some(number) = self.board.queue_number(queue) {
+            return Ok(number);
+        }
+        let settings = QueueSettings::default();
+        self.connection
+            .prepare_cached("INSERT INTO queue(name, settings) VALUES (?, ?)")?
+            .execute(params![queue.as_str(), codec::encode_queue(&settings)])?;
+        let number = u32::try_from(self.connection.last_insert_rowid())
+            .map_err(|_| Fault::Corrupt("queue numbers are used up".into()))?;
+        self.board.add_queue(number, queue.clone(), settings);
+        Ok(number)
+    }
+}

@@ -1,0 +1,69 @@
+//! Signs of life: memory only, no row is written.
+
+use tasklane_core::{Health, TaskId};
+use tasklane_store::{LeaseRef, Leases, Renewal, Renewed, WorkerRefusal};
+
+use super::Session;
+use crate::fault::Fault;
+
+impl Session<'_> {
+    pub(crate) fn renew(
+        &mut self,
+        renewals: Vec<Renewal>,
+    ) -> Result<Vec<Result<Renewed, WorkerRefusal>>, Fault> {
+        renewals.into_iter().map(|renewal| self.renew_one(renewal)).collect()
+    }
+
+    fn renew_one(&mut self, renewal: Renewal) -> Result<Result<Renewed, WorkerRefusal>, Fault> {
+        let Some(worker) = self.hear(renewal.worker) else { return Ok(Err(WorkerRefusal::Gone)) };
+        if let Some(health) = renewal.health {
+            worker.health = Health { ..health };
+        }
+        let state = worker.state;
+        let mut renewed = Renewed { state, held: 0, cancel: Vec::new(), lost: Vec::new() };
+        match renewal.leases {
+            Leases::All => {
+                let mut keys: Vec<i64> = worker.leases.iter().copied().collect();
+                keys.sort_unstable();
+                for key in keys {
+                    self.renew_key(key, &mut renewed);
+                }
+            }
+            Leases::These(leases) => {
+                for lease in leases {
+                    match self.key_of_lease(&lease)? {
+                        Some(key) => self.renew_key(key, &mut renewed),
+                        None => renewed.lost.push(lease.task),
+                    }
+                }
+            }
+        }
+        Ok(Ok(renewed))
+    }
+
+    fn renew_key(&mut self, key: i64, renewed: &mut Renewed) {
+        self.board.leases.renew(key, self.tick, &self.rules);
+        let Some(leased) = self.board.leases.get(key) else { return };
+        renewed.held += 1;
+        if leased.task.state.lease().is_some_and(|lease| lease.cancel_requested.is_some()) {
+            renewed.cancel.push(leased.task.id);
+        }
+    }
+
+    /// The key of a lease that is current.
+    fn key_of_lease(&self, lease: &LeaseRef) -> Result<Option<i64>, Fault> {
+        let is_it = |key: i64| {
+            let leased = self.board.leases.get(key);
+            leased.is_some_and(|leased| leased.task.id == lease.task && leased.token == lease.token)
+        };
+        let key = TaskId::row_key(&lease.task);
+        if is_it(key) {
+            return Ok(Some(key));
+        }
+        if self.aliases == 0 {
+            return Ok(None);
+        }
+        let other = crate::rows::find(self.connection, lease.task)?;
+        Ok(other.filter(|key| is_it(*key)))
+    }
+}

@@ -1,0 +1,51 @@
+//! The statements of the hot path, prepared once.
+
+use rusqlite::{Connection, Statement};
+
+macro_rules! statements {
+    ($($name:ident: $sql:expr;)*) => {
+        pub(super) struct Statements<'c> {
+            $(pub(super) $name: Statement<'c>,)*
+        }
+
+        impl<'c> Statements<'c> {
+            pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+                Ok(Self { $($name: connection.prepare($sql)?,)* })
+            }
+        }
+    };
+}
+
+statements! {
+    begin: "BEGIN IMMEDIATE";
+    commit: "COMMIT";
+    rollback: "ROLLBACK";
+    insert_task: "INSERT INTO task(task, id, lane, spec, payload) VALUES (?, ?, ?, ?, ?)";
+    select_task: "SELECT id, lane, spec, payload FROM task WHERE task = ?";
+    select_id: "SELECT id FROM task WHERE task = ?";
+    insert_pending:
+        "INSERT INTO pending(lane, priority, ready_at, sequence, task, fresh) VALUES (?, ?, ?, ?, ?, ?)";
+    delete_pending:
+        "DELETE FROM pending WHERE lane = ? AND priority = ? AND ready_at = ? AND sequence = ?";
+    delete_pending_range:
+        "DELETE FROM pending WHERE lane = ? AND priority = ? AND (ready_at, sequence) <= (?, ?)";
+    select_pending:
+        "SELECT ready_at, sequence, task, fresh FROM pending
+         WHERE lane = ? AND priority = ? AND (ready_at, sequence) > (?, ?)
+         ORDER BY ready_at, sequence LIMIT ?";
+    put_lease: "INSERT OR REPLACE INTO lease(task, record) VALUES (?, ?)";
+    delete_lease: "DELETE FROM lease WHERE task = ?";
+    select_standing: "SELECT record FROM standing WHERE task = ?";
+    put_standing: "INSERT OR REPLACE INTO standing(task, record, result) VALUES (?, ?, ?)";
+    delete_standing: "DELETE FROM standing WHERE task = ?";
+    insert_timer: "INSERT INTO timer(at, task, kind) VALUES (?, ?, ?)";
+    delete_timer: "DELETE FROM timer WHERE at = ? AND task = ? AND kind = ?";
+    insert_ended:
+        "INSERT INTO ended(state, queue, at, task, lane, priority, flags) VALUES (?, ?, ?, ?, ?, ?, ?)";
+    delete_ended: "DELETE FROM ended WHERE state = ? AND queue = ? AND at = ? AND task = ?";
+    insert_trail: "INSERT INTO trail(task, sequence, entry) VALUES (?, ?, ?)";
+    insert_feed: "INSERT INTO feed(first, count, at, events) VALUES (?, ?, ?, ?)";
+    set_count: "INSERT OR REPLACE INTO tally(lane, priority, state, count) VALUES (?, ?, ?, ?)";
+    delete_task: "DELETE FROM task WHERE task = ?";
+    delete_trail: "DELETE FROM trail WHERE task = ?";
+}

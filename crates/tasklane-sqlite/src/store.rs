@@ -1,0 +1,277 @@
+//! The store itself: a handle that queues calls and waits for their answers.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tasklane_core::{
+    Command, Intent, QueueName, QueueSettings, Refusal, TaskId, Worker, WorkerId, WorkerSpec,
+    limits,
+};
+use tasklane_store::{
+    Answer, Changed, ClaimRequest, Claimed, Cursor, Direction, FeedPage, Finding, Overdue, Page,
+    Prune, Pruned, Query, QueueState, Renewal, Renewed, Signal, Stats, Status, Store, StoreError,
+    StoredTask, Submission, SubmitRefusal, Submitted, Trail, WorkerRefusal,
+};
+use tokio::sync::{oneshot, watch};
+
+use crate::fault::Fault;
+use crate::lanes::Lanes;
+use crate::options::{Durability, Options};
+use crate::reader::{Readers, View};
+use crate::schema::Location;
+use crate::session::Session;
+use crate::writer::{self, Class, Shared};
+use crate::{backup, check};
+
+/// The name of the database in a store's folder.
+const DATABASE: &str = "tasklane.db";
+
+/// A store on SQLite. Dropping it finishes what is queued and closes the file.
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    readers: Option<Readers>,
+    writer: Option<JoinHandle<()>>,
+    path: Option<PathBuf>,
+    durability: tasklane_store::Durability,
+    /// Held while the store is open: one process per store.
+    _lock: Option<File>,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the store in `folder`, which is made if it is not there.
+    pub fn open(folder: impl AsRef<Path>, options: &Options) -> Result<Self, StoreError> {
+        let folder = folder.as_ref();
+        let failed = |what: &str, error: std::io::Error| {
+            StoreError::Unavailable(format!("cannot {what} {}: {error}", folder.display()))
+        };
+        std::fs::create_dir_all(folder).map_err(|error| failed("make the folder", error))?;
+        let lock = lock(folder)?;
+        Self::start(Location::File(folder.join(DATABASE)), options, Some(lock))
+    }
+
+    /// Opens a store that is gone when it is dropped.
+    pub fn in_memory(options: &Options) -> Result<Self, StoreError> {
+        Self::start(Location::Memory, options, None)
+    }
+
+    fn start(
+        location: Location,
+        options: &Options,
+        lock: Option<File>,
+    ) -> Result<Self, StoreError> {
+        let shared = Arc::new(Shared::new());
+        let (opened, outcome) = std::sync::mpsc::channel();
+        let writer = {
+            let (shared, location, options) = (shared.clone(), location.clone(), options.clone());
+            std::thread::Builder::new().name("tasklane-writer".into()).spawn(move || {
+                writer::run(&location, &options, &shared, |result| {
+                    let _ = opened.send(result);
+                });
+            })
+        };
+        let writer = writer.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        outcome.recv().unwrap_or(Err(StoreError::Closed))?;
+        let (path, readers) = match location {
+            Location::Memory => (None, None),
+            Location::File(path) => {
+                let (count, time_max) = (options.readers, options.read_time_max);
+                let readers = Readers::start(&path, &shared.lanes, count, time_max);
+                let readers = readers.map_err(|fault| fault.to_store_error())?;
+                (Some(path), Some(readers))
+            }
+        };
+        let durability = match (&path, options.durability) {
+            (None, _) => tasklane_store::Durability::Memory,
+            (_, Durability::Fsync) => tasklane_store::Durability::Fsync,
+            (_, Durability::Interval(_)) => tasklane_store::Durability::Interval,
+            (_, Durability::None) => tasklane_store::Durability::Memory,
+        };
+        Ok(Self { shared, readers, writer: Some(writer), path, durability, _lock: lock })
+    }
+
+    /// Queues a call to the writer now; the answer is awaited later.
+    fn write<T: Send + 'static>(
+        &self,
+        class: Class,
+        tasks: usize,
+        call: impl FnOnce(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Answer<'_, T> {
+        wait(self.shared.inbox.call(class, tasks, call))
+    }
+
+    /// Queues a read; in memory the writer's connection is the only one.
+    fn read<T: Send + 'static>(
+        &self,
+        limited: bool,
+        read: impl FnOnce(&View<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Answer<'_, T> {
+        let shared = self.shared.clone();
+        let view = move |connection: &Connection, lanes: &Lanes| {
+            let epoch = shared.epoch.load(Ordering::Relaxed);
+            read(&View { connection, lanes, epoch })
+        };
+        match &self.readers {
+            Some(readers) => wait(readers.call(limited, view)),
+            None => self.write(Class::Ordinary, 1, move |session| {
+                view(session.connection(), session.lanes())
+            }),
+        }
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.shared.inbox.close();
+        // Readers first: the last connection to close tidies the log.
+        self.readers = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+fn wait<'a, T: Send + 'a>(answer: oneshot::Receiver<Result<T, StoreError>>) -> Answer<'a, T> {
+    // The writer answers every call it took; a lost answer means it died in the middle.
+    let lost = || StoreError::OutcomeUnknown("the writer stopped".into());
+    Box::pin(async move { answer.await.unwrap_or_else(|_| Err(lost())) })
+}
+
+fn lock(folder: &Path) -> Result<File, StoreError> {
+    let path = folder.join("lock");
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|error| {
+        StoreError::Unavailable(format!("cannot open {}: {error}", path.display()))
+    })?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Locked(format!(
+            "{} is in use by another process: stop it, or choose another folder",
+            folder.display()
+        ))),
+        Err(std::fs::TryLockError::Error(error)) => {
+            Err(StoreError::Unavailable(format!("cannot lock {}: {error}", path.display())))
+        }
+    }
+}
+
+/// What workers do to end tasks goes first; maintenance and the like can wait a little.
+fn class_of(commands: &[Command]) -> Class {
+    let urgent = |command: &Command| {
+        matches!(command.intent, Intent::Settle(..) | Intent::Start(_) | Intent::Progress(..))
+    };
+    if commands.iter().any(urgent) { Class::Settle } else { Class::Ordinary }
+}
+
+impl Store for SqliteStore {
+    fn submit(
+        &self,
+        submissions: Vec<Submission>,
+    ) -> Answer<'_, Vec<Result<Vec<Submitted>, SubmitRefusal>>> {
+        let tasks = submissions.iter().map(|submission| submission.tasks.len()).sum();
+        self.write(Class::Ordinary, tasks, move |session| session.submit(submissions))
+    }
+
+    fn claim(
+        &self,
+        requests: Vec<ClaimRequest>,
+    ) -> Answer<'_, Vec<Result<Vec<Claimed>, WorkerRefusal>>> {
+        let tasks = requests.iter().map(|request| request.count.min(limits::CLAIM_TASKS_MAX)).sum();
+        self.write(Class::Ordinary, tasks, move |session| session.claim(requests))
+    }
+
+    fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>> {
+        let (class, tasks) = (class_of(&commands), commands.len());
+        self.write(class, tasks, move |session| session.execute(commands))
+    }
+
+    fn renew(&self, renewals: Vec<Renewal>) -> Answer<'_, Vec<Result<Renewed, WorkerRefusal>>> {
+        self.write(Class::Settle, renewals.len(), move |session| session.renew(renewals))
+    }
+
+    fn overdue(&self, limit: usize) -> Answer<'_, Overdue> {
+        let limit = limit.clamp(1, limits::SLICE_TASKS);
+        self.write(Class::Ordinary, 1, move |session| session.overdue(limit))
+    }
+
+    fn get(&self, ids: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredTask>>> {
+        self.read(true, move |view| view.get(&ids))
+    }
+
+    fn trail(&self, id: TaskId) -> Answer<'_, Option<Trail>> {
+        self.read(true, move |view| view.trail(id))
+    }
+
+    fn list(&self, query: Query) -> Answer<'_, Page> {
+        self.read(true, move |view| view.list(&query))
+    }
+
+    fn stats(&self) -> Answer<'_, Stats> {
+        self.write(Class::Ordinary, 1, |session| Ok(session.stats()))
+    }
+
+    fn register(&self, spec: WorkerSpec) -> Answer<'_, WorkerId> {
+        let call = self.write(Class::Ordinary, 1, move |session| session.register(spec));
+        Box::pin(async move { call.await? })
+    }
+
+    fn direct(
+        &self,
+        worker: WorkerId,
+        direction: Direction,
+    ) -> Answer<'_, Result<(), WorkerRefusal>> {
+        self.write(Class::Ordinary, 1, move |session| session.direct(worker, direction))
+    }
+
+    fn workers(&self) -> Answer<'_, Vec<Worker>> {
+        self.write(Class::Ordinary, 1, |session| Ok(session.workers()))
+    }
+
+    fn queues(&self) -> Answer<'_, Vec<QueueState>> {
+        self.write(Class::Ordinary, 1, |session| Ok(session.queues()))
+    }
+
+    fn configure(&self, queue: QueueName, settings: QueueSettings) -> Answer<'_, ()> {
+        self.write(Class::Ordinary, 1, move |session| session.configure(queue, settings))
+    }
+
+    fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
+        self.read(true, move |view| view.events_after(cursor, limit))
+    }
+
+    fn head(&self) -> Answer<'_, Cursor> {
+        self.write(Class::Ordinary, 1, |session| {
+            Ok(Cursor { epoch: session.epoch(), sequence: session.last() })
+        })
+    }
+
+    fn watch(&self) -> watch::Receiver<Signal> {
+        self.shared.signal.subscribe()
+    }
+
+    fn prune(&self, prune: Prune) -> Answer<'_, Pruned> {
+        self.write(Class::Bulk, 1, move |session| session.prune(&prune))
+    }
+
+    fn backup(&self, to: &Path) -> Answer<'_, ()> {
+        let to = to.to_owned();
+        self.read(false, move |view| backup::backup(view.connection, &to))
+    }
+
+    fn check(&self) -> Answer<'_, Vec<Finding>> {
+        self.read(false, |view| check::check(view.connection, view.lanes))
+    }
+
+    fn status(&self) -> Status {
+        Status { durability: self.durability, trouble: self.shared.trouble() }
+    }
+}

@@ -1,0 +1,86 @@
+//! Keeping the write-ahead log short without stalling the writer.
+//!
+//! A helper thread with a connection of its own copies most of the log back while the writer goes
+//! on; then the writer itself, between two groups, copies the few frames that came meanwhile,
+//! after which the log starts again from its beginning. Neither alone does it: the helper never
+//! catches up with a busy writer, and the writer alone would stall for the whole log (measured in
+//! docs/adr/0001-sqlite.md).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::fault::Fault;
+
+/// The log may grow to this before the helper begins.
+const LOG_BYTES: u64 = 4 * 1024 * 1024;
+/// How often the helper looks.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+pub(super) struct Checkpointer {
+    commits: Arc<AtomicU64>,
+    turn: Arc<AtomicBool>,
+    stop: Option<Sender<()>>,
+    helper: Option<JoinHandle<()>>,
+}
+
+impl Checkpointer {
+    pub(super) fn start(path: &Path) -> Result<Self, Fault> {
+        let connection = Connection::open(path)?;
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        let commits = Arc::new(AtomicU64::new(0));
+        let turn = Arc::new(AtomicBool::new(false));
+        let (stop, stopped) = channel::<()>();
+        let helper = {
+            let (commits, turn, log) = (commits.clone(), turn.clone(), log_path(path));
+            let mut seen = 0;
+            std::thread::Builder::new().name("tasklane-checkpoint".into()).spawn(move || {
+                while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    let now = commits.load(Ordering::Relaxed);
+                    let length = std::fs::metadata(&log).map_or(0, |data| data.len());
+                    if now == seen || length < LOG_BYTES {
+                        continue;
+                    }
+                    seen = now;
+                    // A failure here shows at the writer's next commit, if it is one that matters.
+                    let _ = checkpoint(&connection);
+                    turn.store(true, Ordering::Release);
+                }
+            })
+        };
+        let helper = helper.map_err(|error| Fault::Corrupt(format!("no thread: {error}")))?;
+        Ok(Self { commits, turn, stop: Some(stop), helper: Some(helper) })
+    }
+
+    /// Called by the writer between groups.
+    pub(super) fn after_commit(&self, connection: &Connection) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        if self.turn.swap(false, Ordering::Acquire) {
+            let _ = checkpoint(connection);
+        }
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(helper) = self.helper.take() {
+            let _ = helper.join();
+        }
+    }
+}
+
+fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+fn log_path(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    PathBuf::from(log)
+}

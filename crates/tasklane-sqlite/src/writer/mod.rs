@@ -1,0 +1,177 @@
+//! The writer: one thread, one connection, one transaction for all that arrived meanwhile.
+
+mod checkpoint;
+mod inbox;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tasklane_store::{Signal, StoreError};
+use tokio::sync::watch;
+
+use crate::fault::Fault;
+use crate::lanes::Lanes;
+use crate::options::{Durability, Options};
+use crate::schema::{self, Location};
+use crate::session::Session;
+use checkpoint::Checkpointer;
+use inbox::Work;
+pub(crate) use inbox::{Class, Inbox};
+
+/// What the writer shares with the handles of its store.
+pub(crate) struct Shared {
+    pub(crate) inbox: Inbox,
+    pub(crate) signal: watch::Sender<Signal>,
+    pub(crate) lanes: Lanes,
+    /// Which life of the store.
+    pub(crate) epoch: AtomicU64,
+    /// Why the store does not take writes at the moment.
+    trouble: Mutex<Option<String>>,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Self {
+        Self {
+            inbox: Inbox::default(),
+            signal: watch::Sender::new(Signal::default()),
+            lanes: Lanes::default(),
+            epoch: AtomicU64::new(0),
+            trouble: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_trouble(&self, trouble: Option<String>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+}
+
+/// Runs the writer until its inbox is closed. `opened` learns whether it could begin.
+pub(crate) fn run(
+    location: &Location,
+    options: &Options,
+    shared: &Arc<Shared>,
+    opened: impl FnOnce(Result<(), StoreError>),
+) {
+    let connection = match schema::open_writer(location, options.durability) {
+        Ok(connection) => connection,
+        Err(fault) => return opened(Err(fault.to_store_error())),
+    };
+    connection.set_prepared_statement_cache_capacity(64);
+    let session =
+        Session::open(&connection, shared.lanes.clone(), options.rules, options.clock.clone());
+    let mut session = match session {
+        Ok(session) => session,
+        Err(fault) => return opened(Err(fault.to_store_error())),
+    };
+    let checkpointer = match location {
+        Location::File(path) => match Checkpointer::start(path) {
+            Ok(checkpointer) => Some(checkpointer),
+            Err(fault) => return opened(Err(fault.to_store_error())),
+        },
+        Location::Memory => None,
+    };
+    shared.epoch.store(session.epoch(), Ordering::Relaxed);
+    shared.signal.send_replace(session.signal());
+    opened(Ok(()));
+    let mut writer = Writer { shared, session: &mut session, broken: None };
+    let interval = match options.durability {
+        Durability::Interval(interval) => Some(interval),
+        Durability::Fsync | Durability::None => None,
+    };
+    while let Some(group) = shared.inbox.next_group(interval) {
+        if group.is_empty() {
+            // Nothing came for an interval: what was written since the last sync must be synced.
+            sync(&connection, location);
+            continue;
+        }
+        writer.run_group(group);
+        if let Some(checkpointer) = &checkpointer {
+            checkpointer.after_commit(&connection);
+        }
+        if interval.is_some() {
+            sync(&connection, location);
+        }
+    }
+    drop(checkpointer);
+    // Leaves a file that needs no recovery; what it fails to do, the next open does.
+    let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+/// Syncs the log by a checkpoint, which WAL mode does with `synchronous = NORMAL`.
+fn sync(connection: &Connection, location: &Location) {
+    if matches!(location, Location::File(_)) {
+        let _ = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+    }
+}
+
+struct Writer<'a, 'c> {
+    shared: &'a Shared,
+    session: &'a mut Session<'c>,
+    /// Set for good when the file can no longer be trusted.
+    broken: Option<StoreError>,
+}
+
+impl Writer<'_, '_> {
+    fn run_group(&mut self, mut group: Vec<Box<dyn Work>>) {
+        let outcome = match &self.broken {
+            Some(error) => Err(error.clone()),
+            None => self.commit(&mut group),
+        };
+        match outcome {
+            Ok(()) => {
+                self.shared.signal.send_replace(self.session.signal());
+                for work in group {
+                    work.answer(None);
+                }
+            }
+            Err(error) => {
+                for work in group {
+                    work.answer(Some(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// One transaction for the whole group; on a fault none of it happened.
+    fn commit(&mut self, group: &mut [Box<dyn Work>]) -> Result<(), StoreError> {
+        let session = &mut *self.session;
+        let attempt = (|| {
+            session.begin()?;
+            for work in group.iter_mut() {
+                work.run(session)?;
+            }
+            session.finish()
+        })();
+        match attempt {
+            Ok(()) => {
+                self.shared.set_trouble(None);
+                Ok(())
+            }
+            Err(fault) => Err(self.recover(&fault)),
+        }
+    }
+
+    /// Rolls back and makes the board anew. A file that failed a write or a sync is not written
+    /// again: what its pages hold is no longer known.
+    fn recover(&mut self, fault: &Fault) -> StoreError {
+        let error = fault.to_store_error();
+        self.shared.set_trouble(Some(error.to_string()));
+        let reset = self.session.reset();
+        if fault.is_fatal() || reset.is_err() {
+            self.broken = Some(match &error {
+                StoreError::Corrupt(_) => error.clone(),
+                _ => StoreError::Unavailable(format!("stopped after a failure: {error}")),
+            });
+        }
+        error
+    }
+}
+
+/// How long the inbox waits between looks when a sync is due at an interval.
+pub(crate) const INTERVAL_MIN: Duration = Duration::from_millis(1);

@@ -1,0 +1,86 @@
+//! What a run has met: a long one that met too little has tested nothing.
+
+use std::collections::BTreeMap;
+
+use tasklane_core::{EventKind, Refusal};
+
+use crate::error::{SubmitProblem, WorkerRefusal};
+use crate::feed::{FeedEvent, QueueChange, Subject, WorkerChange};
+
+/// How often each thing was met.
+#[derive(Debug, Default)]
+pub(super) struct Seen(BTreeMap<String, u64>);
+
+impl Seen {
+    pub(super) fn event(&mut self, event: &FeedEvent) {
+        self.count(match &event.subject {
+            Subject::Task(notice) => format!("{:?}", notice.kind),
+            Subject::Worker(_, change) => format!("worker {change:?}"),
+            Subject::Queue(_, change) => format!("queue {change:?}"),
+        });
+    }
+
+    pub(super) fn refusal(&mut self, refusal: &Refusal) {
+        self.count(match refusal {
+            Refusal::InvalidState { .. } => "refused: InvalidState".into(),
+            Refusal::Invalid(_) => "refused: Invalid".into(),
+            other => format!("refused: {other:?}"),
+        });
+    }
+
+    pub(super) fn worker_refusal(&mut self, refusal: WorkerRefusal) {
+        self.count(format!("refused: {refusal:?}"));
+    }
+
+    pub(super) fn problem(&mut self, problem: &SubmitProblem) {
+        self.count(match problem {
+            SubmitProblem::QueueFull { for_all, .. } => format!("refused: full, all {for_all}"),
+            SubmitProblem::Invalid(_) => "refused: Invalid draft".into(),
+            other => format!("refused: {other:?}"),
+        });
+    }
+
+    pub(super) fn fact(&mut self, fact: &str) {
+        self.count(fact.into());
+    }
+
+    fn count(&mut self, what: String) {
+        *self.0.entry(what).or_default() += 1;
+    }
+
+    /// What a long run should have met and this one did not.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let tasks = EventKind::ALL.iter().map(|kind| format!("{kind:?}"));
+        let workers = WorkerChange::ALL.iter().map(|change| format!("worker {change:?}"));
+        let queues = QueueChange::ALL.iter().map(|change| format!("queue {change:?}"));
+        let facts = FACTS.iter().map(|fact| fact.to_string());
+        let wanted = tasks.chain(workers).chain(queues).chain(facts);
+        wanted.filter(|what| !self.0.contains_key(what)).collect()
+    }
+}
+
+pub(super) const REPLAYED: &str = "submission replayed";
+pub(super) const EXPIRED: &str = "submission replayed, its task gone";
+pub(super) const REPEATED: &str = "settle repeated";
+pub(super) const LOST: &str = "renewal lost";
+pub(super) const STOPPED: &str = "renewal told to stop";
+pub(super) const GAP: &str = "gap in the feed";
+
+const FACTS: [&str; 16] = [
+    REPLAYED,
+    EXPIRED,
+    REPEATED,
+    LOST,
+    STOPPED,
+    GAP,
+    "refused: NotFound",
+    "refused: LeaseLost",
+    "refused: InvalidState",
+    "refused: NotDue",
+    "refused: Invalid",
+    "refused: Gone",
+    "refused: Mismatch",
+    "refused: Invalid draft",
+    "refused: full, all false",
+    "refused: full, all true",
+];
