@@ -38,6 +38,8 @@ pub struct Task {
     pub error: Option<Arc<Failure>>,
     /// What the current or last attempt reported.
     pub progress: Option<Arc<Progress>>,
+    /// An update gave it other labels than it was admitted with.
+    pub relabelled: bool,
     /// When anything last changed.
     pub updated_at: Timestamp,
 }
@@ -127,6 +129,7 @@ impl Task {
             expires_at,
             error: None,
             progress: None,
+            relabelled: false,
             updated_at: created.at,
         }
     }

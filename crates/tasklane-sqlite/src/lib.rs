@@ -24,6 +24,8 @@ mod schema;
 mod session;
 mod store;
 mod system;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use backup::restore;

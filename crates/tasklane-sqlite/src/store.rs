@@ -100,7 +100,7 @@ impl SqliteStore {
     }
 
     /// Queues a call to the writer now; the answer is awaited later.
-    fn write<T: Send + 'static>(
+    pub(crate) fn write<T: Send + 'static>(
         &self,
         class: Class,
         tasks: usize,
@@ -110,7 +110,7 @@ impl SqliteStore {
     }
 
     /// Queues a read; in memory the writer's connection is the only one.
-    fn read<T: Send + 'static>(
+    pub(crate) fn read<T: Send + 'static>(
         &self,
         limited: bool,
         read: impl FnOnce(&View<'_>) -> Result<T, Fault> + Send + 'static,

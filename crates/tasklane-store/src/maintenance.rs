@@ -33,14 +33,16 @@ pub async fn maintain(store: &dyn Store) -> Result<Maintained, StoreError> {
             }
         }
         let slice = overdue.commands.len();
+        let mut changed = 0;
         if slice > 0 {
             let verdicts = store.execute(overdue.commands).await?;
-            let changed = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
-            done.changed += changed;
-            done.refused += slice - changed;
+            changed = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
         }
+        done.changed += changed;
+        done.refused += slice - changed;
         done.next_in = overdue.next_in;
-        if !overdue.more || slice == 0 {
+        // What was just changed may have set a nearer deadline: look once more.
+        if changed == 0 && !overdue.more {
             return Ok(done);
         }
     }

@@ -59,9 +59,33 @@ impl Fixture for Naive {
     }
 }
 
-/// The model against another instance of itself: shows that the test asks only what follows.
+tasklane_store::conformance_suite!(Naive::new);
+
+/// The model against another instance of itself: the test asks only what follows from the calls.
 #[test]
 fn the_model_agrees_with_itself() {
     let (seed, steps) = seed_and_steps(1, 200_000);
     model_test(Naive::new, seed, steps);
+}
+
+/// A store that differs from the model in one rule alone does not pass.
+#[test]
+fn every_wrong_rule_is_found() {
+    let wrong: [fn(&mut Rules); 7] = [
+        |rules| rules.lease += Duration::from_secs(1),
+        |rules| rules.silence += Duration::from_secs(1),
+        |rules| rules.assignment += Duration::from_secs(1),
+        |rules| rules.lease_losses_max += 1,
+        |rules| rules.withhold += Duration::from_millis(500),
+        |rules| rules.timeout_growth += 0.1,
+        |rules| rules.kinds.resource += 1,
+    ];
+    for (number, spoil) in wrong.into_iter().enumerate() {
+        let make = |mut rules: Rules| {
+            spoil(&mut rules);
+            Naive::new(rules)
+        };
+        let found = std::panic::catch_unwind(|| model_test(make, 1, 50_000));
+        assert!(found.is_err(), "wrong rule {number} was not found");
+    }
 }

@@ -161,6 +161,7 @@ impl Task {
         }
         if let Some(metadata) = &update.metadata {
             self.spec.metadata = metadata.clone();
+            self.relabelled = true;
         }
         if let Some(due_at) = update.scheduled_at {
             // A time in the past means at once: it must not count as waiting since then.

@@ -66,7 +66,8 @@ pub(crate) struct Carry {
 /// All leases, by the key of their task.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    by_key: HashMap<i64, Leased>,
+    /// Boxed: a map of many leases grows by moving its entries, and a task is large.
+    by_key: HashMap<i64, Box<Leased>>,
     checks: BTreeSet<(Duration, i64)>,
     /// Where the last look at what is overdue ended.
     looked_at: Option<(Duration, i64)>,
@@ -74,7 +75,7 @@ pub(crate) struct Leases {
 
 impl Leases {
     pub(crate) fn get(&self, key: i64) -> Option<&Leased> {
-        self.by_key.get(&key)
+        self.by_key.get(&key).map(Box::as_ref)
     }
 
     /// Begins a lease.
@@ -104,7 +105,7 @@ impl Leases {
         let mut leased = Leased { task, token, plain, ends, since, check_at: Duration::ZERO };
         leased.check_at = leased.first_deadline(rules);
         self.checks.insert((leased.check_at, key));
-        self.by_key.insert(key, leased);
+        self.by_key.insert(key, Box::new(leased));
     }
 
     /// Ends a lease.

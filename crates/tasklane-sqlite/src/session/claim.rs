@@ -5,12 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use rusqlite::params;
 use tasklane_core::lifecycle::{self, Decision, Elapsed, Moment};
-use tasklane_core::{
-    Intent, Order, Place, Priority, QueueSettings, Task, TaskId, Weight, WorkerId, WorkerState,
-    limits,
-};
-use tasklane_store::codec::{self, LaneNumbers};
-use tasklane_store::{ClaimRequest, Claimed, WorkerRefusal};
+use tasklane_core::{Intent, Order, Place, Priority, Task, TaskId, WorkerId, WorkerState, limits};
+use tasklane_store::{ClaimRequest, Claimed, WorkerRefusal, codec};
 
 use super::Session;
 use super::change::Subject;
@@ -112,24 +108,30 @@ impl Session<'_> {
 
     /// The line whose front is next for a worker that takes these lanes.
     fn next_spot(&mut self, takes: &[bool]) -> Result<Option<(Spot, Order)>, Fault> {
-        let mut candidates: Vec<(u32, Weight)> = Vec::new();
-        let mut spots: Vec<(u32, Firsts, QueueSettings)> = Vec::new();
+        let takes = |lane: u32| takes.get(lane as usize).copied().unwrap_or(false);
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        let mut only = None;
         for (number, queue) in self.board.queues() {
             if queue.settings.paused {
                 continue;
             }
-            let firsts = queue.firsts(|lane| takes.get(lane as usize).copied().unwrap_or(false));
+            let firsts = queue.firsts(takes);
             if firsts.iter().any(Option::is_some) {
                 candidates.push((number, queue.settings.weight));
-                spots.push((number, firsts, queue.settings));
+                only = Some((firsts, queue.settings.order));
             }
         }
         let chosen = self.board.rotation.pick(&candidates);
-        let found = spots.into_iter().find(|(number, ..)| Some(*number) == chosen);
-        Ok(found.and_then(|(_, firsts, settings)| {
-            let spot = self.choose(&firsts, &settings.order)?;
-            Some((spot, settings.order))
-        }))
+        let found = match chosen {
+            Some(number) if candidates.len() > 1 => {
+                let queue = self.board.queue(number)?;
+                Some((queue.firsts(takes), queue.settings.order))
+            }
+            _ => only,
+        };
+        self.candidates = candidates;
+        Ok(found.and_then(|(firsts, order)| Some((self.choose(&firsts, &order)?, order))))
     }
 
     /// Among the fronts of a queue, the one that comes first. Each front is the oldest of its
@@ -204,8 +206,7 @@ impl Session<'_> {
             let row = found.next()?.ok_or_else(missing)?;
             let id = TaskId::from_bytes(row.get(0)?)
                 .map_err(|_| rows::corrupt(head.key, "not an id"))?;
-            let lane = self.lanes.lane(row.get(1)?);
-            let lane = lane.ok_or_else(|| rows::corrupt(head.key, "unknown lane"))?;
+            let lane = self.board.lane(row.get(1)?)?.lane.clone();
             let stored = codec::decode_spec(rows::blob(row, 2)?, lane)?;
             let payload = Bytes::copy_from_slice(rows::blob(row, 3)?);
             (Task::admitted(id, stored.spec, stored.admission), payload)

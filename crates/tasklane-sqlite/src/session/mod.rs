@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tasklane_core::lifecycle::Rules;
-use tasklane_core::{Clock, Priority, Sequence, Stamp, StateName, Timestamp};
+use tasklane_core::{Clock, Priority, Sequence, Stamp, StateName, Timestamp, Weight};
 use tasklane_store::{Subject, codec};
 
 use crate::board::Board;
@@ -67,6 +67,8 @@ pub(crate) struct Session<'c> {
     /// When lanes were last compared with the index.
     probed: Duration,
     buffer: Vec<u8>,
+    /// Queues that could be served next; kept to spare an allocation per task.
+    candidates: Vec<(u32, Weight)>,
 }
 
 /// The events of one transaction.
@@ -107,6 +109,7 @@ impl<'c> Session<'c> {
             idempotency_after: None,
             probed: Duration::ZERO,
             buffer: Vec::new(),
+            candidates: Vec::new(),
         };
         session.found()?;
         session.load()?;
@@ -156,6 +159,12 @@ impl<'c> Session<'c> {
 
     pub(crate) fn signal(&self) -> tasklane_store::Signal {
         tasklane_store::Signal { claimable: self.claimable, last: self.last }
+    }
+
+    /// Makes every hint wrong. Only for tests.
+    #[cfg(test)]
+    pub(crate) fn forget_lines(&mut self) {
+        self.board.forget_lines();
     }
 
     pub(crate) fn epoch(&self) -> u64 {

@@ -93,7 +93,8 @@ impl Session<'_> {
     /// the last number given.
     fn prune_events(&mut self, prune: &Prune, pruned: &mut Pruned) -> Result<(), Fault> {
         let old = self.now.minus(prune.events_for).as_micros();
-        let surplus = i64::try_from(self.last.0.saturating_sub(prune.events_max)).unwrap_or(i64::MAX);
+        let surplus =
+            i64::try_from(self.last.0.saturating_sub(prune.events_max)).unwrap_or(i64::MAX);
         let sql = "SELECT first, count, at <= ?1 OR first <= ?2 FROM feed
                    WHERE first < (SELECT max(first) FROM feed) ORDER BY first LIMIT ?3";
         let mut statement = self.connection.prepare_cached(sql)?;

@@ -78,14 +78,15 @@ impl Session<'_> {
         draft: &Draft,
         planned: &mut Planned,
     ) -> Result<Result<Plan, SubmitProblem>, Fault> {
-        if let Err(invalid) = lifecycle::check_admission(draft, self.now) {
-            return Ok(Err(invalid.into()));
-        }
         if draft.id.is_some() || draft.spec.idempotency_key.is_some() {
             match self.plan_repeatable(index, draft, planned)? {
                 Ok(Plan::Admit) => {}
                 other => return Ok(other),
             }
+        }
+        // Not before: a request that is repeated later than its own times is still the same one.
+        if let Err(invalid) = lifecycle::check_admission(draft, self.now) {
+            return Ok(Err(invalid.into()));
         }
         let lane = &draft.spec.lane;
         let is_new =

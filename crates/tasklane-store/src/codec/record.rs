@@ -22,8 +22,7 @@ pub fn encode_record(buffer: Vec<u8>, task: &Task) -> Vec<u8> {
     w.byte(task.spec.priority.number());
     w.option(task.error.as_deref(), Writer::failure);
     w.option(task.progress.as_deref(), Writer::progress);
-    // Labels are in the spec; only an update makes them part of the record.
-    w.metadata(&task.spec.metadata);
+    w.option(Some(&task.spec.metadata).filter(|_| task.relabelled), Writer::metadata);
     w.0
 }
 
@@ -45,7 +44,10 @@ pub fn decode_record(bytes: &[u8], mut task: Task) -> Result<Task, Damaged> {
     task.spec.priority = r.priority()?;
     task.error = r.option(Reader::failure)?.map(Arc::new);
     task.progress = r.option(Reader::progress)?.map(Arc::new);
-    task.spec.metadata = r.metadata()?;
+    if let Some(metadata) = r.option(Reader::metadata)? {
+        task.spec.metadata = metadata;
+        task.relabelled = true;
+    }
     r.finish()?;
     Ok(task)
 }

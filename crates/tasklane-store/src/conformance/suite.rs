@@ -55,8 +55,8 @@ macro_rules! conformance_cases {
                 submissions_of_one_call_are_taken_in_their_order
                 an_empty_submission_is_taken_as_nothing a_chosen_id_is_kept
                 chosen_ids_that_agree_in_time_and_counter_are_different_tasks
-                ids_made_by_the_store_rise payloads_are_kept_byte_for_byte large_payloads_are_kept
-                a_refused_submission_leaves_nothing_behind
+                ids_made_by_the_store_rise_whatever_the_clock_does payloads_are_kept_byte_for_byte
+                large_payloads_are_kept a_refused_submission_leaves_nothing_behind
                 a_refused_submission_does_not_fail_the_others_of_its_call
                 a_schedule_in_the_past_means_at_once_and_gains_no_place
                 a_large_submission_is_taken_whole
@@ -74,7 +74,7 @@ macro_rules! conformance_cases {
                 a_key_is_kept_while_its_task_lives a_key_outlives_its_task_within_its_day
                 after_its_day_the_key_of_an_ended_task_makes_a_new_one
                 a_key_may_be_used_anew_beside_the_dead_letter_it_made a_revived_task_keeps_its_key
-                an_id_never_names_two_tasks
+                an_id_never_names_two_tasks a_replay_is_answered_though_its_times_have_passed
             }
             claim_order {
                 higher_priorities_go_first equal_priorities_go_by_the_time_they_became_ready
@@ -165,6 +165,7 @@ macro_rules! conformance_cases {
                 a_busy_worker_keeps_its_task_for_hours the_death_of_a_worker_never_shortens_a_lease
                 what_a_worker_was_running_when_it_left_keeps_its_lease
                 every_lost_lease_is_found_however_many_there_are maintenance_may_run_twice
+                no_live_task_is_ever_stuck
             }
             cancel {
                 a_task_that_nobody_holds_is_cancelled_at_once the_worker_of_a_leased_task_is_asked
@@ -302,6 +303,13 @@ macro_rules! conformance_cases {
                 settings_are_kept workers_are_still_known a_restart_gives_workers_time_to_be_heard
                 a_line_behind_a_key_goes_on fences_and_ids_still_rise counters_and_depths_are_kept
                 a_task_withheld_from_its_worker_still_is
+            }
+            call {
+                calls_are_carried_out_in_the_order_they_are_made
+                a_call_that_nobody_waits_for_is_carried_out
+                claims_under_way_together_never_share_a_task
+                one_key_under_way_many_times_makes_one_task
+                one_task_settled_many_times_at_once_ends_once a_healthy_store_says_how_durable_it_is
             }
             bad_input {
                 a_schedule_beyond_five_years_is_refused an_expiry_in_the_past_or_too_far_is_refused

@@ -59,6 +59,7 @@ pub fn a_key_counts_in_its_own_queue_only(fixture: &mut impl Fixture) {
     let first = scene.submit(draft("a").queue("x").key("k"));
     let second = scene.submit(draft("a").queue("y").key("k"));
     assert_ne!(first, second);
+    scene.submit_all(["x", "y"].map(|name| draft(name).queue(name).key("l")));
 }
 
 pub fn one_mismatch_refuses_the_whole_submission(fixture: &mut impl Fixture) {
@@ -214,4 +215,16 @@ pub fn an_id_never_names_two_tasks(fixture: &mut impl Fixture) {
         assert_eq!((again.id, again.replayed), (id, true));
     }
     assert_eq!(scene.snapshot(), before);
+}
+
+/// The answer was lost; what was asked for then is no fresh request now.
+pub fn a_replay_is_answered_though_its_times_have_passed(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let task = draft("a").expires_at(scene.now().plus(secs(10))).key("k");
+    let id = scene.submit(task.clone());
+    scene.pass(secs(60));
+    scene.maintain();
+    let again = scene.offer_one(task).unwrap();
+    let state = StateName::Cancelled;
+    assert_eq!(again, Submitted { id, state, replayed: true, expired: false });
 }

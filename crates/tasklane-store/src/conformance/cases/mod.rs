@@ -9,6 +9,7 @@
 
 pub mod aging;
 pub mod bad_input;
+pub mod call;
 pub mod cancel;
 pub mod claim_order;
 pub mod dead_letter;

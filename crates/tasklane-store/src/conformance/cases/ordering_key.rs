@@ -26,7 +26,7 @@ pub fn tasks_of_one_submission_queue_up_behind_their_key(fixture: &mut impl Fixt
 
 pub fn one_key_runs_in_order_whatever_the_priorities(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
-    let priorities = [Priority::Low, Priority::Critical, Priority::High, Priority::Normal];
+    let priorities = [Priority::Low, Priority::Normal, Priority::Critical, Priority::High];
     let ids =
         priorities.map(|priority| scene.submit(draft("a").ordered_by("k").priority(priority)));
     let worker = scene.worker();

@@ -215,5 +215,6 @@ pub fn more_than_a_slice_of_events_and_keys_goes_in_the_end(fixture: &mut impl F
     scene.pass(days(2));
     let pruned = prune_all(&scene, Prune { limit: 7, ..Prune::default() });
     assert_eq!((pruned.tasks_total(), pruned.idempotency_records), (50, 50));
-    assert!(scene.follow(crate::Cursor::OLDEST, 100).is_empty());
+    // The last event may stay, so that numbers go on from it.
+    assert!(scene.follow(crate::Cursor::OLDEST, 100).len() <= 1);
 }

@@ -1,8 +1,8 @@
 //! What happens when workers fall silent (S6), and what must not.
 
 use tasklane_core::{
-    Command, Counts, DeadReason, ErrorKind, EventKind, Intent, Outcome, Progress, Refusal, State,
-    StateName,
+    Command, Counts, DeadReason, ErrorKind, EventKind, Intent, Outcome, Progress, Refusal,
+    SeededRandom, State, StateName,
 };
 
 use crate::conformance::Fixture;
@@ -21,7 +21,10 @@ fn lose<F: Fixture>(scene: &Scene<'_, F>) -> Held {
 /// Submits a task and loses its lease that often.
 fn lost_times<F: Fixture>(scene: &Scene<'_, F>, task: Drafting, times: usize) -> Held {
     scene.submit(task);
-    (0..times).map(|_| lose(scene)).last().unwrap()
+    for _ in 1..times {
+        lose(scene);
+    }
+    lose(scene)
 }
 
 pub fn a_lost_lease_is_reclaimed_when_it_ends_and_not_before(fixture: &mut impl Fixture) {
@@ -233,4 +236,43 @@ pub fn maintenance_may_run_twice(fixture: &mut impl Fixture) {
     assert_eq!(scene.task(held.id).counts.lease_losses, 1);
     let renewed = scene.renew(scene.worker(), Leases::These(vec![held.lease()])).unwrap();
     assert_eq!((renewed.held, renewed.lost), (0, vec![held.id]));
+}
+
+/// Whatever was going on when everybody fell silent, every live task is offered again (S3).
+pub fn no_live_task_is_ever_stuck(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let mut random = SeededRandom::new(4);
+    for n in 0..60 {
+        let task = draft("a").timeout(secs(1 + random.below(40)));
+        scene.submit(match n % 4 {
+            0 => task.ordered_by(["k", "l"][random.below(2) as usize]),
+            1 => task.after(secs(random.below(100))),
+            _ => task,
+        });
+        let worker = scene.worker();
+        let held = scene.claim(worker, 1).pop();
+        match (random.below(6), held) {
+            (0, Some(held)) => assert!(scene.command(held.id, Intent::Requeue).is_ok()),
+            (1, Some(held)) => assert_eq!(scene.fail(&held).state, StateName::Retrying),
+            (2, _) => scene.direct(worker, Direction::Leave).unwrap(),
+            (3, _) => scene.pass(secs(random.below(20))),
+            (4, _) => assert_eq!(scene.maintain().refused, 0),
+            _ => {}
+        }
+    }
+    let mut live = 60;
+    for _ in 0..60 {
+        scene.pass(secs(301));
+        scene.maintain();
+        for state in [StateName::Assigned, StateName::Running, StateName::Retrying] {
+            assert_eq!(scene.count(state), 0, "{state} and held by nobody who lives");
+        }
+        for held in scene.claim(scene.worker(), 10) {
+            scene.complete(&held);
+            live -= 1;
+        }
+    }
+    let ended = |state| scene.count(state) as i64;
+    assert_eq!(live, ended(StateName::DeadLetter), "every other task was completed");
+    assert_eq!(scene.count(StateName::Completed) + scene.count(StateName::DeadLetter), 60);
 }

@@ -151,11 +151,15 @@ pub fn the_last_error_is_shown_in_short_and_kept_in_full(fixture: &mut impl Fixt
         .with_stack("at main:1")
         .with_details(bytes::Bytes::from_static(b"{\"mb\":512}"));
     let outcome = Outcome::Failed { failure: failure.clone(), retry_after: None };
+    let held = scene.claim_one(scene.worker());
+    scene.pass(secs(2));
     let head = scene.head();
-    scene.settle(&scene.claim_one(scene.worker()), outcome).unwrap();
+    scene.settle(&held, outcome).unwrap();
     assert_eq!(scene.task(id).error.as_deref(), Some(&failure.summary()));
-    let notice = scene.notices(head).pop().unwrap();
+    let notice = scene.notices(head).remove(0);
     assert_eq!(notice.error.as_deref(), Some(&failure.summary()));
+    assert_eq!((notice.duration, notice.attempt), (Some(secs(2)), 1));
+    assert_eq!(notice.worker, Some(held.worker));
     let trail = scene.trail(id);
     let kept = trail.entries.last().unwrap().event.failure();
     assert_eq!(kept.map(|kept| &**kept), Some(&failure));

@@ -91,12 +91,14 @@ pub fn chosen_ids_that_agree_in_time_and_counter_are_different_tasks(fixture: &m
     assert_eq!(scene.claim_ids(scene.worker(), 10), [first, second]);
 }
 
-pub fn ids_made_by_the_store_rise(fixture: &mut impl Fixture) {
+pub fn ids_made_by_the_store_rise_whatever_the_clock_does(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
     let mut ids = scene.submit_all(["a"; 50].map(draft));
     ids.push(scene.submit(draft("b")));
     scene.pass(secs(1));
     ids.push(scene.submit(draft("c")));
+    scene.set_wall(scene.now().minus(hours(1)));
+    ids.extend(scene.submit_all(["d"; 3].map(draft)));
     assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
 }
 

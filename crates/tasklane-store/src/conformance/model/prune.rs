@@ -2,7 +2,7 @@
 
 use tasklane_core::{Task, WorkerState};
 
-use super::memory::{Memory, Now, Written};
+use super::memory::{Memory, Now};
 use crate::request::{Prune, Pruned};
 
 impl Memory {

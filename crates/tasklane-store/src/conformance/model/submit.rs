@@ -54,10 +54,10 @@ impl Memory {
         plans: &[Plan],
         now: Now,
     ) -> Result<Plan, SubmitProblem> {
-        check_admission(draft, now.wall)?;
         if let Some((digest, plan)) = self.came_before(draft, earlier) {
             return if digest == draft.digest { Ok(plan) } else { Err(SubmitProblem::Mismatch) };
         }
+        check_admission(draft, now.wall)?;
         let queue = &draft.spec.lane.queue;
         let settings = self.position(queue).map_or_else(Default::default, |at| self.queues[at].1);
         let beside = earlier

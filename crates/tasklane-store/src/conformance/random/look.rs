@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tasklane_core::{Clock, Lane, Names, Priority, StateName, Task, TaskId, trail};
+use tasklane_core::{Clock, Lane, Names, Priority, StateName, Task, TaskId, WorkerId, trail};
 
 use super::draft::{QUEUES, TYPES};
+use super::names::WorkerPair;
 use super::seen::GAP;
 use super::world::World;
 use crate::conformance::Fixture;
@@ -38,20 +39,27 @@ impl<F: Fixture> World<F> {
 
     pub(super) fn compare_lists(&mut self) {
         let filter = self.filter();
+        let worker = if self.draw.in_hundred(10) { Some(self.some_worker()) } else { None };
         let limit = self.draw.between(1, 30) as usize;
-        self.compare_listing(&filter, limit, false);
+        self.compare_listing(&filter, worker, limit, false);
     }
 
-    fn compare_listing(&self, filter: &Filter, limit: usize, bodies: bool) -> Vec<StoredTask> {
-        let query = Query { bodies, ..Query::new(filter.clone(), limit) };
-        let store = self.fixture.store();
-        let run = |query| {
-            let answer = self.fixture.run(store.list(query));
-            answer.unwrap_or_else(|error| self.fail(filter, &error, &"a page"))
+    fn compare_listing(
+        &self,
+        filter: &Filter,
+        worker: Option<WorkerPair>,
+        limit: usize,
+        bodies: bool,
+    ) -> Vec<StoredTask> {
+        let query = |worker: Option<WorkerId>| {
+            let filter = Filter { worker, ..filter.clone() };
+            Query { bodies, ..Query::new(filter, limit) }
         };
-        let found = all_pages(&query, run);
+        let model = query(worker.map(|pair| pair.model));
+        let query = query(worker.map(|pair| pair.real));
+        let found = all_pages(&query, |page| self.real(|store| store.list(page)));
         let mut real: Vec<_> = found.iter().map(|stored| self.names.stored(stored)).collect();
-        let mut model = all_pages(&query, |query| self.model(|store| store.list(query.clone())));
+        let mut model = all_pages(&model, |page| self.model(|store| store.list(page)));
         let by_end =
             !filter.states.is_empty() && filter.states.iter().all(|state| state.is_terminal());
         if !by_end {
@@ -157,7 +165,7 @@ impl<F: Fixture> World<F> {
     pub(super) fn audit(&mut self) {
         self.follow_the_feed();
         self.compare_counters();
-        let everything = self.compare_listing(&Filter::default(), 1_000, true);
+        let everything = self.compare_listing(&Filter::default(), None, 1_000, true);
         let counted = count(everything.iter().map(|stored| &stored.task));
         let stats = self.real(|store| store.stats());
         let shown = stats.lanes.into_iter().map(|lane| ((lane.lane, lane.priority), lane.counts));

@@ -35,7 +35,7 @@ const RULES: Rules = Rules {
     lease: Duration::from_secs(10),
     silence: Duration::from_secs(12),
     assignment: Duration::from_secs(7),
-    lease_losses_max: 3,
+    lease_losses_max: 2,
     withhold: Duration::from_secs(1),
     timeout_growth: 1.5,
     timeout_growth_max: Duration::from_secs(20),
@@ -87,8 +87,8 @@ type Operation<F> = fn(&mut World<F>);
 impl<F: Fixture> World<F> {
     fn step(&mut self) {
         let chances: [(u64, Operation<F>); 18] = [
-            (210, Self::submit),
-            (230, Self::claim),
+            (150, Self::submit),
+            (270, Self::claim),
             (420, Self::execute),
             (50, Self::renew),
             (150, Self::let_time_pass),

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tasklane_core::{EventKind, Refusal};
+use tasklane_core::{CancelReason, DeadReason, EventKind, Refusal};
 
 use crate::error::{SubmitProblem, WorkerRefusal};
-use crate::feed::{FeedEvent, QueueChange, Subject, WorkerChange};
+use crate::feed::{FeedEvent, QueueChange, Reason, Subject, WorkerChange};
 
 /// How often each thing was met.
 #[derive(Debug, Default)]
@@ -13,11 +13,14 @@ pub(super) struct Seen(BTreeMap<String, u64>);
 
 impl Seen {
     pub(super) fn event(&mut self, event: &FeedEvent) {
-        self.count(match &event.subject {
-            Subject::Task(notice) => format!("{:?}", notice.kind),
-            Subject::Worker(_, change) => format!("worker {change:?}"),
-            Subject::Queue(_, change) => format!("queue {change:?}"),
-        });
+        match &event.subject {
+            Subject::Task(notice) => {
+                self.count(format!("{:?}", notice.kind));
+                notice.reason.iter().for_each(|reason| self.count(format!("{reason:?}")));
+            }
+            Subject::Worker(_, change) => self.count(format!("worker {change:?}")),
+            Subject::Queue(_, change) => self.count(format!("queue {change:?}")),
+        }
     }
 
     pub(super) fn refusal(&mut self, refusal: &Refusal) {
@@ -54,7 +57,8 @@ impl Seen {
         let workers = WorkerChange::ALL.iter().map(|change| format!("worker {change:?}"));
         let queues = QueueChange::ALL.iter().map(|change| format!("queue {change:?}"));
         let facts = FACTS.iter().map(|fact| fact.to_string());
-        let wanted = tasks.chain(workers).chain(queues).chain(facts);
+        let reasons = REASONS.iter().map(|reason| format!("{reason:?}"));
+        let wanted = tasks.chain(reasons).chain(workers).chain(queues).chain(facts);
         wanted.filter(|what| !self.0.contains_key(what)).collect()
     }
 }
@@ -65,6 +69,15 @@ pub(super) const REPEATED: &str = "settle repeated";
 pub(super) const LOST: &str = "renewal lost";
 pub(super) const STOPPED: &str = "renewal told to stop";
 pub(super) const GAP: &str = "gap in the feed";
+
+const REASONS: [Reason; 6] = [
+    Reason::Cancelled(CancelReason::Requested),
+    Reason::Cancelled(CancelReason::Expired),
+    Reason::Cancelled(CancelReason::Worker),
+    Reason::Dead(DeadReason::RetriesExhausted),
+    Reason::Dead(DeadReason::NotRetryable),
+    Reason::Dead(DeadReason::Poison),
+];
 
 const FACTS: [&str; 16] = [
     REPLAYED,

@@ -62,7 +62,8 @@ impl<F: Fixture> World<F> {
     /// where the last one ended, and the one before that may have been left half way.
     fn all_overdue(&self, limit: usize, model: &Overdue) -> Overdue {
         let mut all = Overdue::default();
-        let calls = 2 * model.commands.len().div_ceil(limit) + 2;
+        // Enough for a store that takes turns between kinds and meets a task once per deadline.
+        let calls = 4 * model.commands.len().div_ceil(limit) + 4;
         for call in 0..calls {
             let part = self.real(|store| store.overdue(limit));
             self.expect(&("no more than asked for", limit, &part), part.commands.len() <= limit);

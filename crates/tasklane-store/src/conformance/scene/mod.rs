@@ -1,7 +1,6 @@
 //! Verbs for cases: a store on a still clock, asked one thing at a time.
 
 #![expect(
-    clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     reason = "test support: a failed expectation is the test's failure"
@@ -68,7 +67,12 @@ impl<'a, F: Fixture> Scene<'a, F> {
     /// Asks the store and waits.
     pub(crate) fn ask<T>(&self, call: impl for<'s> FnOnce(&'s dyn Store) -> Answer<'s, T>) -> T {
         let store = self.fixture.store();
-        self.fixture.run(call(store.as_ref())).expect("the store answers")
+        self.wait(call(store.as_ref()))
+    }
+
+    /// Waits for a call that was made before.
+    pub(crate) fn wait<T>(&self, answer: Answer<'_, T>) -> T {
+        self.fixture.run(answer).expect("the store answers")
     }
 
     pub(crate) fn store(&self) -> std::sync::Arc<dyn Store> {

@@ -1,0 +1,39 @@
+# One command for each thing worth doing. `make test` is the whole gate.
+
+.PHONY: test tools lint unit model crash crash-long model-long bench bench-core
+
+# Counts of the short forms. Lowering one needs a decision record.
+MODEL_STEPS ?= 1000000
+CRASH_RESTARTS ?= 200
+
+test: tools lint unit crash
+	@echo "all tests passed"
+
+# What the tests need beyond the Rust toolchain; installed once.
+tools:
+	@command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+	cargo deny --offline check licenses bans sources
+
+unit:
+	cargo test --workspace --all-features --locked
+
+# Kills a real process under load, again and again, and checks what it had promised.
+crash:
+	cargo run --release --locked -p tasklane-proof --bin crash -- --restarts $(CRASH_RESTARTS)
+
+# Long forms: hours, not minutes.
+crash-long:
+	$(MAKE) crash CRASH_RESTARTS=10000
+
+model-long:
+	TASKLANE_MODEL_STEPS=100000000 cargo test --release --locked -p tasklane-sqlite --test store -- model::the_store_in_memory
+
+bench:
+	bench/run
+
+bench-core:
+	bench/core

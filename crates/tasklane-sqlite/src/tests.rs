@@ -1,0 +1,259 @@
+//! What only this store promises, seen from inside: hints, faults, limits, keys.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tasklane_core::{
+    Clock, Command, Draft, Intent, NewTask, Outcome, Policies, Selection, StateName, TaskId,
+    TaskType, WorkerSpec,
+};
+use tasklane_store::conformance::{ManualClock, block_on};
+use tasklane_store::{ClaimRequest, Claimed, Cursor, Store, StoreError, Submission, Submitted};
+
+use crate::fault::Fault;
+use crate::options::{Durability, Options};
+use crate::store::SqliteStore;
+use crate::writer::Class;
+
+fn draft(id: Option<TaskId>) -> Draft {
+    let task = NewTask { id, ..NewTask::new(TaskType::new("a").unwrap(), "{}") };
+    task.resolve(&Policies::default()).unwrap()
+}
+
+fn submit(store: &SqliteStore, count: usize) -> Result<Vec<Submitted>, StoreError> {
+    let tasks = (0..count).map(|_| draft(None)).collect();
+    block_on(store.submit(vec![Submission { tasks }])).map(|mut all| all.pop().unwrap().unwrap())
+}
+
+fn claim(store: &SqliteStore, count: usize) -> Vec<Claimed> {
+    let spec = WorkerSpec::new(Selection::default(), 1_000).unwrap();
+    let worker = block_on(store.register(spec)).unwrap();
+    let request = ClaimRequest { worker, count, auto_start: true, narrowed: None };
+    block_on(store.claim(vec![request])).unwrap().pop().unwrap().unwrap()
+}
+
+fn complete(claimed: &Claimed) -> Command {
+    let token = claimed.task.state.lease().unwrap().token;
+    let outcome = Outcome::Completed(Bytes::from_static(b"1"));
+    Command { task: claimed.task.id, intent: Intent::Settle(token, outcome) }
+}
+
+fn manual() -> (Arc<ManualClock>, Options) {
+    let clock = Arc::new(ManualClock::default());
+    (clock.clone(), Options { clock, ..Options::default() })
+}
+
+fn log_bytes(folder: &Path) -> u64 {
+    std::fs::metadata(folder.join("tasklane.db-wal")).unwrap().len()
+}
+
+#[test]
+fn wrong_hints_strand_no_task_for_longer_than_a_second() {
+    let (clock, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    submit(&store, 10).unwrap();
+    assert_eq!(claim(&store, 1).len(), 1);
+    block_on(store.write(Class::Ordinary, 1, |session| {
+        session.forget_lines();
+        Ok(())
+    }))
+    .unwrap();
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(claim(&store, 9).len(), 9);
+}
+
+#[test]
+fn a_transaction_that_fails_leaves_nothing_behind_and_the_next_one_works() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    submit(&store, 3).unwrap();
+    let failed = block_on(store.write(Class::Ordinary, 1, |session| {
+        session.submit(vec![Submission { tasks: vec![draft(None)] }])?;
+        Err::<(), _>(Fault::Refused(StoreError::Unavailable("on purpose".into())))
+    }));
+    assert_eq!(failed, Err(StoreError::Unavailable("on purpose".into())));
+    assert!(store.status().trouble.is_some());
+    assert_eq!(claim(&store, 10).len(), 3);
+    assert_eq!(store.status().trouble, None);
+    assert_eq!(block_on(store.check()).unwrap(), []);
+}
+
+#[test]
+fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, options) = manual();
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    let kept = submit(&store, 1_000).unwrap();
+    let set_room = |pages: i64| {
+        let call = move |session: &mut crate::session::Session<'_>| {
+            let used: i64 =
+                session.connection().pragma_query_value(None, "page_count", |row| row.get(0))?;
+            session.connection().pragma_update(None, "max_page_count", used + pages)?;
+            Ok(())
+        };
+        block_on(store.write(Class::Ordinary, 1, call)).unwrap();
+    };
+    set_room(2);
+    let refused = (0..).find_map(|_| submit(&store, 1_000).err()).unwrap();
+    assert!(matches!(refused, StoreError::Full(_)), "{refused}");
+    assert!(store.status().trouble.is_some());
+    set_room(100_000);
+    submit(&store, 1_000).unwrap();
+    assert_eq!(store.status().trouble, None);
+    let ids = kept.iter().map(|task| task.id).collect();
+    assert!(block_on(store.get(ids)).unwrap().iter().all(Option::is_some));
+    assert_eq!(block_on(store.check()).unwrap(), []);
+}
+
+#[test]
+fn a_store_that_found_itself_damaged_writes_no_more() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    let damaged = block_on(
+        store.write(Class::Ordinary, 1, |_| Err::<(), _>(Fault::Corrupt("page 7".into()))),
+    );
+    assert_eq!(damaged, Err(StoreError::Corrupt("page 7".into())));
+    assert_eq!(submit(&store, 1), Err(StoreError::Corrupt("page 7".into())));
+    assert!(store.status().trouble.unwrap().contains("page 7"));
+}
+
+#[test]
+fn check_names_what_was_damaged_by_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, options) = manual();
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    let tasks = submit(&store, 3).unwrap();
+    block_on(store.execute(vec![complete(&claim(&store, 1)[0])])).unwrap();
+    assert_eq!(block_on(store.check()).unwrap(), []);
+    block_on(store.write(Class::Ordinary, 1, |session| {
+        session.connection().execute_batch(
+            "DELETE FROM pending WHERE task = (SELECT max(task) FROM pending);
+             UPDATE tally SET count = count + 5 WHERE state = 6;
+             INSERT INTO timer VALUES (1, 42, 0);",
+        )?;
+        Ok(())
+    }))
+    .unwrap();
+    let findings = block_on(store.check()).unwrap();
+    let text = format!("{findings:?}");
+    assert_eq!(findings.len(), 3, "{text}");
+    assert!(
+        text.contains(&tasks[2].id.to_string()) && text.contains("missing from pending"),
+        "{text}"
+    );
+    assert!(text.contains("tally") && text.contains("timer"), "{text}");
+}
+
+#[test]
+fn ids_that_share_a_row_key_are_different_tasks() {
+    let (clock, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    let millis = clock.wall().as_millis() as u128;
+    let id = |low: u128| {
+        TaskId::from_bytes(((millis << 80) | (7 << 76) | (2 << 62) | low).to_be_bytes()).unwrap()
+    };
+    assert_eq!(id(1).row_key(), id(2).row_key());
+    let tasks = vec![draft(Some(id(1))), draft(Some(id(2))), draft(Some(id(3)))];
+    let submission = Submission { tasks };
+    let first = block_on(store.submit(vec![submission.clone()])).unwrap().pop().unwrap().unwrap();
+    assert!(first.iter().all(|task| !task.replayed));
+    let again = block_on(store.submit(vec![submission])).unwrap().pop().unwrap().unwrap();
+    assert!(again.iter().all(|task| task.replayed), "{again:?}");
+    let claimed = claim(&store, 10);
+    let ids: Vec<_> = claimed.iter().map(|claimed| claimed.task.id).collect();
+    assert_eq!(ids, [id(1), id(2), id(3)]);
+    let verdicts = block_on(store.execute(claimed.iter().map(complete).collect())).unwrap();
+    assert!(verdicts.iter().all(Result::is_ok));
+    let discard = |id| Command { task: id, intent: Intent::Discard };
+    block_on(store.execute(vec![discard(id(1))])).unwrap();
+    let left = block_on(store.get(vec![id(1), id(2), id(3)])).unwrap();
+    assert_eq!(left.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true]);
+    assert_eq!(block_on(store.check()).unwrap(), []);
+}
+
+#[test]
+fn a_second_process_is_told_that_the_store_is_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, options) = manual();
+    let first = SqliteStore::open(folder.path(), &options).unwrap();
+    let Err(StoreError::Locked(text)) = SqliteStore::open(folder.path(), &options) else {
+        panic!("opened twice");
+    };
+    assert!(text.contains("in use by another process"), "{text}");
+    drop(first);
+    SqliteStore::open(folder.path(), &options).unwrap();
+}
+
+#[test]
+fn a_read_that_takes_too_long_is_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let read_time_max = Duration::from_millis(50);
+    let options = Options { read_time_max, ..Options::default() };
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    let endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+    let read = block_on(store.read(true, |view| {
+        Ok(view.connection.query_row(endless, [], |row| row.get::<_, i64>(0))?)
+    }));
+    assert_eq!(read, Err(StoreError::TooSlow(50)));
+    assert_eq!(block_on(store.get(vec![])), Ok(vec![]));
+}
+
+#[test]
+fn the_log_stays_short_under_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { durability: Durability::None, ..Options::default() };
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    let mut longest = 0;
+    for _ in 0..150 {
+        submit(&store, 1_000).unwrap();
+        longest = longest.max(log_bytes(folder.path()));
+    }
+    let written = std::fs::metadata(folder.path().join("tasklane.db")).unwrap().len();
+    assert!(written > 16 << 20, "too little was written to tell: {written}");
+    assert!(longest < 64 << 20, "the log grew to {longest} bytes");
+}
+
+#[test]
+fn a_backup_is_of_one_moment_and_its_restore_voids_leases() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, options) = manual();
+    let store = SqliteStore::open(folder.path().join("live"), &options).unwrap();
+    submit(&store, 5).unwrap();
+    let held = claim(&store, 2);
+    let head = block_on(store.head()).unwrap();
+    let copy = folder.path().join("copy.db");
+    block_on(store.backup(&copy)).unwrap();
+    submit(&store, 5).unwrap();
+    assert!(block_on(store.backup(&copy)).is_err(), "a backup was overwritten");
+
+    let restored = folder.path().join("restored");
+    block_on(crate::restore(&copy, &restored, &options)).unwrap();
+    assert!(block_on(crate::restore(&copy, &restored, &options)).is_err());
+    let restored = SqliteStore::open(&restored, &options).unwrap();
+    let stats = block_on(restored.stats()).unwrap();
+    assert_eq!((stats.total(StateName::Pending), stats.total(StateName::Running)), (5, 0));
+    let stale = block_on(restored.execute(vec![complete(&held[0])])).unwrap();
+    assert_eq!(stale, [Err(tasklane_core::Refusal::LeaseLost)]);
+    assert!(block_on(restored.events_after(head, 10)).unwrap().gap);
+    assert!(!block_on(restored.events_after(Cursor::OLDEST, 10)).unwrap().gap);
+    assert!(claim(&restored, 9).iter().all(|again| {
+        held.iter().all(|held| held.task.id != again.task.id || again.task.fence > held.task.fence)
+    }));
+    assert_eq!(block_on(restored.check()).unwrap(), []);
+}
+
+#[test]
+fn an_interval_store_says_so_and_keeps_what_it_took() {
+    let folder = tempfile::tempdir().unwrap();
+    let durability = Durability::Interval(Duration::from_millis(5));
+    let options = Options { durability, ..Options::default() };
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    assert_eq!(store.status().durability, tasklane_store::Durability::Interval);
+    submit(&store, 7).unwrap();
+    drop(store);
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    assert_eq!(block_on(store.stats()).unwrap().total(StateName::Pending), 7);
+}

@@ -1,0 +1,24 @@
+//! Long tests of what Tasklane promises, with an oracle outside of what is tested.
+//!
+//! The crash test (`crash`, a binary of this package): a child process serves a store through
+//! pipes and is killed again and again; the parent makes every call and writes down, in a file of
+//! its own, what it asked for and what it was answered.
+//!
+//! - [`history`] that file: intents before the store can have acted on them, answers once read
+//! - [`content`] what the store holds in the end, with each task's own trail
+//! - [`checker`] compares the two: Jepsen's total-queue check, with leases and idempotency keys
+//! - [`child`] the process that is killed; [`parent`] the one that kills, restarts and looks
+//! - [`report`] the figures of a run
+//!
+//! The checker knows nothing of SQLite, of processes or of time: it is given two lists.
+
+pub mod checker;
+pub mod child;
+pub mod content;
+pub mod history;
+pub mod parent;
+mod perform;
+pub mod report;
+
+/// Why a run could not go on; a violation of a promise is not a failure but a result.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
