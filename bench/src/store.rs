@@ -49,7 +49,11 @@ fn main() {
         println!("filled {} in {:.1} s", settings.queued, started.elapsed().as_secs_f64());
     }
     let Settings { count, batch, in_flight, .. } = settings;
-    report("submit", count, drive(&store, count, batch, in_flight, |n| submit(&store, &drafts, n, batch)));
+    report(
+        "submit",
+        count,
+        drive(&store, count, batch, in_flight, |n| submit(&store, &drafts, n, batch)),
+    );
     let worker = register(&store);
     let mut claimed = Vec::with_capacity(count);
     let took = drive_claims(&store, worker, count, batch, in_flight, &mut claimed);
@@ -72,7 +76,10 @@ fn open(folder: &std::path::Path) -> Arc<SqliteStore> {
     let store = Arc::new(SqliteStore::open(folder, &Options::default()).expect("a store"));
     let settings = QueueSettings {
         depth: DepthLimits::flat(100_000_000),
-        retention: Some(Retention { completed: Some(Duration::from_secs(1)), ..Retention::default() }),
+        retention: Some(Retention {
+            completed: Some(Duration::from_secs(1)),
+            ..Retention::default()
+        }),
         ..QueueSettings::default()
     };
     block_on(store.configure(QueueName::default_queue(), settings)).expect("settings");
@@ -88,7 +95,8 @@ impl Drafts {
         let make = |n: usize| {
             let task_type = TaskType::new(format!("type-{}", n % settings.lanes)).unwrap();
             let priority = Priority::from_number((n / settings.lanes % 4) as u64).unwrap();
-            let task = NewTask { priority: Some(priority), ..NewTask::new(task_type, payload.clone()) };
+            let task =
+                NewTask { priority: Some(priority), ..NewTask::new(task_type, payload.clone()) };
             task.resolve(&Policies::default()).unwrap()
         };
         Self((0..settings.lanes.max(1_000) * 4).map(make).collect())
@@ -153,14 +161,21 @@ fn drive_claims(
         let call = store.claim(vec![request]);
         let found = &found;
         Box::pin(async move {
-            found.borrow_mut().extend(call.await.expect("an answer").pop().unwrap().unwrap());
+            let tasks = call.await.expect("an answer").pop().unwrap().unwrap();
+            found.borrow_mut().extend(tasks);
         })
     })
 }
 
-fn drive_settles(store: &Arc<SqliteStore>, claimed: &[Claimed], batch: usize, in_flight: usize) -> Took {
+fn drive_settles(
+    store: &Arc<SqliteStore>,
+    claimed: &[Claimed],
+    batch: usize,
+    in_flight: usize,
+) -> Took {
     drive(store, claimed.len(), batch, in_flight, |from| {
-        let commands = claimed[from..(from + batch).min(claimed.len())].iter().map(complete).collect();
+        let commands =
+            claimed[from..(from + batch).min(claimed.len())].iter().map(complete).collect();
         let call = store.execute(commands);
         Box::pin(async move {
             assert!(call.await.expect("an answer").iter().all(Result::is_ok));
@@ -169,7 +184,13 @@ fn drive_settles(store: &Arc<SqliteStore>, claimed: &[Claimed], batch: usize, in
 }
 
 /// Settles a batch and claims the next, as `result` with `poll` does.
-fn drain(store: &Arc<SqliteStore>, worker: WorkerId, count: usize, batch: usize, retain: bool) -> Took {
+fn drain(
+    store: &Arc<SqliteStore>,
+    worker: WorkerId,
+    count: usize,
+    batch: usize,
+    retain: bool,
+) -> Took {
     let mut held: Vec<Claimed> = Vec::new();
     let started = Instant::now();
     let mut times = Vec::new();

@@ -176,7 +176,8 @@ impl Fence {
     }
 }
 
-/// The number of an event in its store's feed: unique, rising in the order of the feed.
+/// The number of an event: unique in its store, and rising from one event of a task to the next.
+/// Places use it to tell equal times apart. A feed may have numbers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Sequence(pub u64);
 

@@ -18,6 +18,7 @@ mod check;
 mod fault;
 mod lanes;
 mod options;
+pub mod queue;
 mod reader;
 mod rows;
 mod schema;
@@ -30,5 +31,6 @@ mod writer;
 
 pub use backup::restore;
 pub use options::{Durability, Options};
+pub use queue::Queue;
 pub use store::SqliteStore;
 pub use system::{SystemClock, SystemRandom};

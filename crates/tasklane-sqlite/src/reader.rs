@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rusqlite::{Connection, params};
-use tasklane_core::{Sequence, StateName, TaskId, Timestamp, limits};
+use tasklane_core::{StateName, TaskId, Timestamp, limits};
 use tasklane_store::{
-    Cursor, FeedPage, Page, PageCursor, Query, StoreError, StoredTask, Trail, codec,
+    Cursor, FeedPage, Page, PageCursor, Position, Query, StoreError, StoredTask, Trail, codec,
 };
 use tokio::sync::oneshot;
 
@@ -262,11 +262,11 @@ impl View<'_> {
             self.connection.query_row("SELECT min(first) FROM feed", [], |row| row.get(0))?;
         let from_start = cursor == Cursor::OLDEST;
         let foreign = !from_start && cursor.epoch != self.epoch;
-        let missed = oldest.is_some_and(|oldest| cursor.sequence.0 + 1 < oldest);
-        let after = if foreign { Sequence(0) } else { cursor.sequence };
+        let missed = oldest.is_some_and(|oldest| cursor.position.0 + 1 < oldest);
+        let after = if foreign { Position(0) } else { cursor.position };
         let mut page = FeedPage {
             events: Vec::new(),
-            next: Cursor { epoch: self.epoch, sequence: after },
+            next: Cursor { epoch: self.epoch, position: after },
             gap: foreign || (missed && !from_start),
         };
         // The row that holds the next event may begin before it.
@@ -277,12 +277,12 @@ impl View<'_> {
         let mut found = statement.query([after.0])?;
         while page.events.len() < limit.max(1) {
             let Some(row) = found.next()? else { break };
-            let (first, at) = (Sequence(row.get(0)?), Timestamp::from_micros(row.get(1)?));
+            let (first, at) = (Position(row.get(0)?), Timestamp::from_micros(row.get(1)?));
             let events = codec::decode_feed(rows::blob(row, 2)?, first, at, self.lanes)?;
-            page.events.extend(events.into_iter().filter(|event| event.stamp.sequence > after));
+            page.events.extend(events.into_iter().filter(|event| event.position > after));
         }
         if let Some(last) = page.events.last() {
-            page.next.sequence = last.stamp.sequence;
+            page.next.position = last.position;
         }
         Ok(page)
     }

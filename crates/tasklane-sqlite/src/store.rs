@@ -250,7 +250,7 @@ impl Store for SqliteStore {
 
     fn head(&self) -> Answer<'_, Cursor> {
         self.write(Class::Ordinary, 1, |session| {
-            Ok(Cursor { epoch: session.epoch(), sequence: session.last() })
+            Ok(Cursor { epoch: session.epoch(), position: session.head() })
         })
     }
 

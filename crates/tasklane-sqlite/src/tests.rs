@@ -257,3 +257,40 @@ fn an_interval_store_says_so_and_keeps_what_it_took() {
     let store = SqliteStore::open(folder.path(), &options).unwrap();
     assert_eq!(block_on(store.stats()).unwrap().total(StateName::Pending), 7);
 }
+
+/// Longer than what is kept in memory, with tasks that come back to old places meanwhile.
+#[test]
+fn a_long_line_is_served_by_place_whatever_is_kept_in_memory() {
+    let (clock, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    for _ in 0..6 {
+        submit(&store, 1_000).unwrap();
+        clock.advance(Duration::from_millis(7));
+    }
+    let (mut served, mut round) = (Vec::new(), 0);
+    loop {
+        let claimed = claim(&store, 137);
+        if claimed.is_empty() {
+            break;
+        }
+        assert!(claimed.is_sorted_by_key(|claimed| claimed.task.place));
+        round += 1;
+        // Every third one of each second batch goes back, to be first again for the next worker.
+        let (back, done): (Vec<_>, Vec<_>) =
+            claimed.iter().enumerate().partition(|(n, _)| round % 2 == 0 && n % 3 == 0);
+        let release = |claimed: &Claimed| {
+            let Intent::Settle(token, _) = complete(claimed).intent else { unreachable!() };
+            let intent = Intent::Settle(token, Outcome::Released { delay: None });
+            Command { task: claimed.task.id, intent }
+        };
+        let commands = back.iter().map(|(_, claimed)| release(claimed));
+        let commands = commands.chain(done.iter().map(|(_, claimed)| complete(claimed)));
+        assert!(block_on(store.execute(commands.collect())).unwrap().iter().all(Result::is_ok));
+        served.extend(done.iter().map(|(_, claimed)| claimed.task.id));
+    }
+    assert_eq!(served.len(), 6_000);
+    served.sort_unstable();
+    served.dedup();
+    assert_eq!(served.len(), 6_000);
+    assert_eq!(block_on(store.check()).unwrap(), []);
+}

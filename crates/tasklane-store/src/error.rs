@@ -29,6 +29,9 @@ pub enum StoreError {
     /// The stored format is not one this program can use.
     #[error("{0}")]
     Version(String),
+    /// This store cannot do it, now or later.
+    #[error("{0}")]
+    Unsupported(&'static str),
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

@@ -5,11 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tasklane_core::{
-    EventKind, Failure, Fence, Invalid, Lane, Priority, Progress, QueueName, Sequence, Stamp,
-    TaskId, Timestamp, WorkerId,
+    EventKind, Failure, Fence, Invalid, Lane, Priority, Progress, QueueName, TaskId, Timestamp,
+    WorkerId,
 };
 
 use crate::query::hex_pair;
+
+/// An event's number in the feed. Where writes commit in another order than they were numbered,
+/// it is given after the commit; so it is never compared with a [`tasklane_core::Sequence`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Position(pub u64);
+
+impl Position {
+    /// The one after this.
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
 
 /// A position in the feed of one store; opaque to callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,25 +29,25 @@ pub struct Cursor {
     /// Which life of the store: a restore begins a new one.
     pub epoch: u64,
     /// The last event seen.
-    pub sequence: Sequence,
+    pub position: Position,
 }
 
 impl Cursor {
     /// Before the oldest event kept, whatever that is. Never a gap.
-    pub const OLDEST: Self = Self { epoch: 0, sequence: Sequence(0) };
+    pub const OLDEST: Self = Self { epoch: 0, position: Position(0) };
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}{:016x}", self.epoch, self.sequence.0)
+        write!(f, "{:016x}{:016x}", self.epoch, self.position.0)
     }
 }
 
 impl std::str::FromStr for Cursor {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let (epoch, sequence) = hex_pair(text)?;
-        Ok(Self { epoch, sequence: Sequence(sequence) })
+        let (epoch, position) = hex_pair(text)?;
+        Ok(Self { epoch, position: Position(position) })
     }
 }
 
@@ -54,8 +66,10 @@ pub struct FeedPage {
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedEvent {
-    /// When, and which number.
-    pub stamp: Stamp,
+    /// When.
+    pub at: Timestamp,
+    /// Where in the feed: not the number in its task's trail.
+    pub position: Position,
     /// To what.
     pub subject: Subject,
 }

@@ -20,7 +20,7 @@ mod store;
 
 pub use error::{StoreError, SubmitProblem, SubmitRefusal, WorkerRefusal};
 pub use feed::{
-    Cursor, FeedEvent, FeedPage, QueueChange, Reason, Subject, TaskNotice, WorkerChange,
+    Cursor, FeedEvent, FeedPage, Position, QueueChange, Reason, Subject, TaskNotice, WorkerChange,
 };
 pub use maintenance::{Maintained, maintain};
 pub use query::{Filter, Page, PageCursor, Query, StoredTask, Trail};

@@ -4,12 +4,12 @@ use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 
-use tasklane_core::{Command, QueueName, QueueSettings, Refusal, Sequence, TaskId};
+use tasklane_core::{Command, QueueName, QueueSettings, Refusal, TaskId};
 use tasklane_core::{Worker, WorkerId, WorkerSpec};
 use tokio::sync::watch;
 
 use crate::error::{StoreError, SubmitRefusal, WorkerRefusal};
-use crate::feed::{Cursor, FeedPage};
+use crate::feed::{Cursor, FeedPage, Position};
 use crate::query::{Page, Query, StoredTask, Trail};
 use crate::request::{
     Changed, ClaimRequest, Claimed, Direction, Overdue, Prune, Pruned, Renewal, Renewed,
@@ -25,7 +25,8 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 /// - Batch first: a call carries many units, from many callers. Units are independent: each has
 ///   its own verdict, and one caller's failure never fails another's. A unit is atomic.
 /// - A call is queued when it is made, before its answer is awaited, so that calls made one after
-///   the other may share one write. Dropping the answer does not undo the call.
+///   the other may share one write. Dropping the answer does not undo the call. Calls in flight
+///   together take effect in any order.
 /// - An answer that is `Ok` is as durable as [`Status::durability`] says (S1).
 /// - All time is the store's own clock, read inside the call (S7).
 /// - The store loads a task under its own isolation, lets core decide at that moment, and writes
@@ -112,7 +113,7 @@ pub struct Signal {
     /// Rises whenever a task may have become claimable.
     pub claimable: u64,
     /// The last event.
-    pub last: Sequence,
+    pub last: Position,
 }
 
 /// How the store is doing.

@@ -23,7 +23,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tasklane_core::lifecycle::Rules;
 use tasklane_core::{Clock, Priority, Sequence, Stamp, StateName, Timestamp, Weight};
-use tasklane_store::{Subject, codec};
+use tasklane_store::{Position, Subject, codec};
 
 use crate::board::Board;
 use crate::fault::Fault;
@@ -158,7 +158,7 @@ impl<'c> Session<'c> {
     }
 
     pub(crate) fn signal(&self) -> tasklane_store::Signal {
-        tasklane_store::Signal { claimable: self.claimable, last: self.last }
+        tasklane_store::Signal { claimable: self.claimable, last: self.head() }
     }
 
     /// Makes every hint wrong. Only for tests.
@@ -171,8 +171,9 @@ impl<'c> Session<'c> {
         self.epoch
     }
 
-    pub(crate) fn last(&self) -> Sequence {
-        self.last
+    /// One writer, one order: the feed's numbers are those of the events themselves.
+    pub(crate) fn head(&self) -> Position {
+        Position(self.last.0)
     }
 
     /// The time and number of the next event.

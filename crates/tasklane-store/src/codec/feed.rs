@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tasklane_core::{Entry, Event, EventKind, Lane, QueueName, Sequence, Stamp, Task, Timestamp};
+use tasklane_core::{Entry, Event, EventKind, Lane, QueueName, Task, Timestamp};
 
 use super::primitive::{Damaged, Reader, Writer, one_of};
-use crate::feed::{FeedEvent, QueueChange, Reason, Subject, TaskNotice, WorkerChange};
+use crate::feed::{FeedEvent, Position, QueueChange, Reason, Subject, TaskNotice, WorkerChange};
 
 /// What is written for a subject that is no task.
 const WORKER: u8 = 0xFE;
@@ -96,17 +96,17 @@ pub fn encode_notice(buffer: &mut Vec<u8>, subject: &Subject) {
 /// Unpacks the events of one write, the first of which has the number `first`.
 pub fn decode_feed(
     bytes: &[u8],
-    first: Sequence,
+    first: Position,
     at: Timestamp,
     lanes: &impl LaneNumbers,
 ) -> Result<Vec<FeedEvent>, Damaged> {
     let mut r = Reader::new(bytes);
     let mut events = Vec::new();
-    let mut sequence = first;
+    let mut position = first;
     while !r.is_empty() {
         let subject = read_subject(&mut r, lanes)?;
-        events.push(FeedEvent { stamp: Stamp { at, sequence }, subject });
-        sequence = sequence.next();
+        events.push(FeedEvent { at, position, subject });
+        position = position.next();
     }
     Ok(events)
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tasklane_core::{CancelReason, EventKind, Intent, Priority, Sequence, StateName};
+use tasklane_core::{CancelReason, EventKind, Intent, Priority, StateName};
 
 use crate::conformance::Fixture;
 use crate::conformance::drafting::{capabilities, chosen_id, days, draft, queue, secs};
 use crate::conformance::scene::Scene;
-use crate::{Cursor, Direction, Prune, Reason, Subject, WorkerChange};
+use crate::{Cursor, Direction, Position, Prune, Reason, Subject, WorkerChange};
 
 /// A bit of everything.
 fn bustle<F: Fixture>(scene: &Scene<'_, F>) {
@@ -61,10 +61,10 @@ pub fn numbers_rise_and_times_are_the_stores(fixture: &mut impl Fixture) {
     let start = scene.now();
     bustle(&scene);
     let events = scene.follow(Cursor::OLDEST, 1_000);
-    assert!(events.is_sorted_by(|a, b| a.stamp.sequence < b.stamp.sequence));
-    assert!(events.is_sorted_by_key(|event| event.stamp.at));
-    assert_eq!((events[0].stamp.at, events.last().unwrap().stamp.at), (start, scene.now()));
-    assert_eq!(events.last().unwrap().stamp.sequence, scene.head().sequence);
+    assert!(events.is_sorted_by(|a, b| a.position < b.position));
+    assert!(events.is_sorted_by_key(|event| event.at));
+    assert_eq!((events[0].at, events.last().unwrap().at), (start, scene.now()));
+    assert_eq!(events.last().unwrap().position, scene.head().position);
 }
 
 pub fn pages_of_any_size_make_the_same_feed(fixture: &mut impl Fixture) {
@@ -82,7 +82,7 @@ pub fn a_cursor_in_the_middle_of_a_write_misses_nothing(fixture: &mut impl Fixtu
     let whole = scene.follow(Cursor::OLDEST, 1_000);
     let epoch = scene.head().epoch;
     for (n, event) in whole.iter().enumerate() {
-        let cursor = Cursor { epoch, sequence: event.stamp.sequence };
+        let cursor = Cursor { epoch, position: event.position };
         assert_eq!(scene.follow(cursor, 2), whole[n + 1..]);
     }
 }
@@ -204,7 +204,7 @@ pub fn workers_and_queues_share_the_order_of_tasks(fixture: &mut impl Fixture) {
 pub fn a_reader_behind_what_is_kept_is_told_of_the_gap(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
     bustle(&scene);
-    let early = Cursor { sequence: Sequence(1), ..scene.head() };
+    let early = Cursor { position: Position(1), ..scene.head() };
     scene.pass(days(2));
     let head = scene.head();
     scene.submit(draft("z"));
@@ -256,7 +256,7 @@ pub fn the_hint_rises_when_something_becomes_claimable(fixture: &mut impl Fixtur
     let mut rises = |what: &str| {
         let now = *receiver.borrow();
         assert!(now.claimable > last.claimable, "after {what}");
-        assert_eq!(now.last, scene.head().sequence, "after {what}");
+        assert_eq!(now.last, scene.head().position, "after {what}");
         last = now;
     };
     scene.submit(draft("a"));

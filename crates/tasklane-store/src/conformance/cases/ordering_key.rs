@@ -61,7 +61,8 @@ pub fn the_end_of_a_task_frees_the_next_in_the_same_write(fixture: &mut impl Fix
     assert_eq!(scene.states(&ids[1..]), [Pending, Blocked]);
     let place = scene.place(ids[1]);
     assert_eq!(place.ready_at, scene.now(), "it became ready when what it waited for ended");
-    assert_eq!(place.sequence, scene.head().sequence);
+    let last = scene.trail(ids[1]).entries.pop().unwrap();
+    assert_eq!(place.sequence, last.stamp.sequence);
 }
 
 pub fn every_way_to_end_frees_the_key(fixture: &mut impl Fixture) {

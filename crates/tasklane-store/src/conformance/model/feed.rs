@@ -2,35 +2,35 @@
 
 use std::sync::Arc;
 
-use tasklane_core::{Entry, Event, Sequence, Task};
+use tasklane_core::{Entry, Event, Task};
 
 use super::memory::Memory;
-use crate::feed::{Cursor, FeedPage, Reason, TaskNotice};
+use crate::feed::{Cursor, FeedPage, Position, Reason, TaskNotice};
 
 /// There is no restore, so there is one epoch.
 const EPOCH: u64 = 1;
 
 impl Memory {
     pub(super) fn head(&self) -> Cursor {
-        Cursor { epoch: EPOCH, sequence: self.last_sequence() }
+        Cursor { epoch: EPOCH, position: self.last_position() }
     }
 
     pub(super) fn events_after(&self, cursor: Cursor, limit: usize) -> FeedPage {
         let head = self.head();
-        let oldest = self.events.first().map_or(head.sequence.next(), |e| e.event.stamp.sequence);
-        let before_oldest = Sequence(oldest.0 - 1);
+        let oldest = self.events.first().map_or(head.position.next(), |e| e.event.position);
+        let before_oldest = Position(oldest.0 - 1);
         let known =
-            cursor.epoch == EPOCH && (before_oldest..=head.sequence).contains(&cursor.sequence);
-        let from = if known { cursor.sequence } else { before_oldest };
+            cursor.epoch == EPOCH && (before_oldest..=head.position).contains(&cursor.position);
+        let from = if known { cursor.position } else { before_oldest };
         let events: Vec<_> = self
             .events
             .iter()
-            .filter(|written| written.event.stamp.sequence > from)
+            .filter(|written| written.event.position > from)
             .take(limit)
             .map(|written| written.event.clone())
             .collect();
-        let sequence = events.last().map_or(from, |event| event.stamp.sequence);
-        let next = Cursor { epoch: EPOCH, sequence };
+        let position = events.last().map_or(from, |event| event.position);
+        let next = Cursor { epoch: EPOCH, position };
         FeedPage { events, next, gap: !known && cursor != Cursor::OLDEST }
     }
 }

@@ -11,7 +11,7 @@ use tasklane_core::{
     limits, trail,
 };
 
-use crate::feed::{FeedEvent, Subject};
+use crate::feed::{FeedEvent, Position, Subject};
 
 /// One reading of the two clocks.
 #[derive(Debug, Clone, Copy)]
@@ -112,8 +112,9 @@ impl Memory {
         call(self)
     }
 
-    pub(super) fn last_sequence(&self) -> Sequence {
-        self.last
+    /// Here events are numbered as they happen, so the feed can use the same numbers.
+    pub(super) fn last_position(&self) -> Position {
+        Position(self.last.0)
     }
 
     pub(super) fn restart(&mut self, now: Now) {
@@ -140,7 +141,8 @@ impl Memory {
     }
 
     pub(super) fn publish(&mut self, stamp: Stamp, subject: Subject) {
-        let event = FeedEvent { stamp, subject };
+        let position = Position(stamp.sequence.0);
+        let event = FeedEvent { at: stamp.at, position, subject };
         self.events.push(Written { event, write: self.write });
     }
 

@@ -78,7 +78,7 @@ impl NaiveStore {
         let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = memory.one_write(|memory| call(memory, now));
-        let last = memory.last_sequence();
+        let last = memory.last_position();
         self.signal.send_if_modified(|signal| {
             let happened = signal.last != last;
             if happened {
@@ -181,7 +181,7 @@ impl Store for NaiveStore {
     }
 
     fn backup(&self, _to: &Path) -> Answer<'_, ()> {
-        let refused = StoreError::Unavailable("a store in memory writes no backup".into());
+        let refused = StoreError::Unsupported("the model writes no backup");
         Box::pin(std::future::ready(Err(refused)))
     }
 

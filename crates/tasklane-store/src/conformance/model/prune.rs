@@ -51,7 +51,7 @@ impl Memory {
         let count = self.events.len();
         let Some(newest) = self.events.last().map(|last| last.write) else { return 0 };
         while let Some(oldest) = self.events.first().filter(|oldest| oldest.write != newest) {
-            let old = oldest.event.stamp.at <= now.wall.minus(prune.events_for);
+            let old = oldest.event.at <= now.wall.minus(prune.events_for);
             if !old && self.events.len() as u64 <= prune.events_max {
                 break;
             }

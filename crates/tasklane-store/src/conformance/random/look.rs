@@ -135,7 +135,8 @@ impl<F: Fixture> World<F> {
         let Some([model, real]) = self.old_cursors.one(&mut self.draw) else { return };
         let model_page = self.model(|store| store.events_after(model, 1));
         let real_page = self.real(|store| store.events_after(real, 1));
-        let seen = |gap: bool, events: &[FeedEvent]| (gap, events.first().map(|e| e.stamp));
+        let seen =
+            |gap: bool, events: &[FeedEvent]| (gap, events.first().map(|e| (e.at, e.position)));
         let (real, model) =
             (seen(real_page.gap, &real_page.events), seen(model_page.gap, &model_page.events));
         self.agree(&"an old cursor", &real, &model);
