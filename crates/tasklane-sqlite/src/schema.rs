@@ -97,6 +97,8 @@ pub(crate) fn open_writer(
     connection.pragma_update(None, "cache_size", -16_384)?;
     // Checkpoints are made between groups; see writer/checkpoint.rs.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    // When the log starts again its file is cut to this, so that its length tells what is in it.
+    connection.pragma_update(None, "journal_size_limit", crate::writer::LOG_BYTES)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     migrate(&mut connection)?;
     Ok(connection)

@@ -26,15 +26,14 @@ const UNUSED_WORDS: [&str; 10] =
     ["job", "jobs", "ack", "acks", "reserve", "reserved", "morgue", "manager", "util", "utils"];
 /// Where such a word is right after all: what must stand in the line.
 const ALLOWED: [(&str, &str); 1] = [("reserve", ".reserve(")];
-const LEFTOVERS: [&str; 6] =
-    ["todo!", "unimplemented!", "dbg!", "#[ignore", ", ignore)", "thread::sleep"];
+const LEFTOVERS: [&str; 5] = ["todo!", "unimplemented!", "dbg!", "#[ignore", ", ignore)"];
 
 /// I/O, clocks, threads and async.
 pub(crate) fn impure(source: &str) -> Vec<String> {
     occurrences(source, &IMPURE)
 }
 
-/// What was meant for a moment only, and tests that do not run or sleep.
+/// What was meant for a moment only, and tests that do not run.
 pub(crate) fn leftovers(source: &str) -> Vec<String> {
     occurrences(source, &LEFTOVERS)
 }
@@ -120,9 +119,7 @@ mod tests {
 
     #[test]
     fn what_is_left_undone_is_found() {
-        for bad in
-            ["todo!()", "dbg!(x)", "#[ignore]", "#[ignore = \"slow\"]", "std::thread::sleep(d)"]
-        {
+        for bad in ["todo!()", "dbg!(x)", "#[ignore]", "#[ignore = \"slow\"]"] {
             assert_eq!(leftovers(bad).len(), 1, "{bad}");
         }
         assert_eq!(leftovers("// todo! is not allowed\nlet x = \"dbg!\";").len(), 0);

@@ -55,7 +55,8 @@ impl Wake for Unpark {
 pub(super) async fn either(one: impl Future, other: impl Future) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(|context| {
-        let ready = one.as_mut().poll(context).is_ready() || other.as_mut().poll(context).is_ready();
+        let ready =
+            one.as_mut().poll(context).is_ready() || other.as_mut().poll(context).is_ready();
         if ready { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;

@@ -71,10 +71,6 @@ impl Context {
         let refused = |refusal| QueueError::of_command(self.task.id, refusal);
         verdict.map(|_| ()).map_err(refused)
     }
-
-    pub(super) const fn lease(&self) -> &Lease {
-        &self.lease
-    }
 }
 
 /// Raised once, for good.

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tasklane_core::{Command, Intent, Invalid, Problem, StateName, Task, TaskId, limits};
-use tasklane_store::{
-    Durability, Filter, Finding, Prune, Pruned, Query, Store, StoreError,
-};
+use tasklane_store::{Durability, Filter, Finding, Prune, Pruned, Query, Store, StoreError};
 
 use super::Queue;
 use super::block::block_on;

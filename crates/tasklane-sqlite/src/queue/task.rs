@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use tasklane_core::{
-    Command, Draft, Intent, Invalid, NewTask, Problem, StateName, TaskId, limits,
-};
+use tasklane_core::{Command, Draft, Intent, Invalid, NewTask, Problem, StateName, TaskId, limits};
 use tasklane_store::{
     Changed, Page, Query, Stats, Store, StoreError, StoredTask, Submission, Submitted,
 };

@@ -18,13 +18,20 @@ use rusqlite::Connection;
 use crate::fault::Fault;
 
 /// The log may grow to this before the helper begins.
-const LOG_BYTES: u64 = 4 * 1024 * 1024;
+pub(crate) const LOG_BYTES: u64 = 4 * 1024 * 1024;
+/// Beyond this the writer does not wait for the helper. Rather a stall than a log without end.
+const LOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// How often, in commits, the writer looks at the length of the log.
+const LOOK_AFTER: u64 = 8;
 /// How often the helper looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) struct Checkpointer {
     commits: Arc<AtomicU64>,
     turn: Arc<AtomicBool>,
+    log: PathBuf,
+    /// The length at which the writer steps in: more than usual while a long read keeps the log.
+    step_in_at: u64,
     stop: Option<Sender<()>>,
     helper: Option<JoinHandle<()>>,
 }
@@ -42,8 +49,7 @@ impl Checkpointer {
             std::thread::Builder::new().name("tasklane-checkpoint".into()).spawn(move || {
                 while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                     let now = commits.load(Ordering::Relaxed);
-                    let length = std::fs::metadata(&log).map_or(0, |data| data.len());
-                    if now == seen || length < LOG_BYTES {
+                    if now == seen || length(&log) <= LOG_BYTES {
                         continue;
                     }
                     seen = now;
@@ -54,14 +60,29 @@ impl Checkpointer {
             })
         };
         let helper = helper.map_err(|error| Fault::Corrupt(format!("no thread: {error}")))?;
-        Ok(Self { commits, turn, stop: Some(stop), helper: Some(helper) })
+        Ok(Self {
+            commits,
+            turn,
+            log: log_path(path),
+            step_in_at: LOG_BYTES_MAX,
+            stop: Some(stop),
+            helper: Some(helper),
+        })
     }
 
     /// Called by the writer between groups.
-    pub(super) fn after_commit(&self, connection: &Connection) {
-        self.commits.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn after_commit(&mut self, connection: &Connection) {
+        let commits = self.commits.fetch_add(1, Ordering::Relaxed);
         if self.turn.swap(false, Ordering::Acquire) {
             let _ = checkpoint(connection);
+        } else if commits.is_multiple_of(LOOK_AFTER) {
+            let length = length(&self.log);
+            if length >= self.step_in_at {
+                let _ = checkpoint(connection);
+                self.step_in_at = length + LOG_BYTES_MAX;
+            } else if length < LOG_BYTES_MAX {
+                self.step_in_at = LOG_BYTES_MAX;
+            }
         }
     }
 }
@@ -77,6 +98,10 @@ impl Drop for Checkpointer {
 
 fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+fn length(log: &Path) -> u64 {
+    std::fs::metadata(log).map_or(0, |data| data.len())
 }
 
 fn log_path(path: &Path) -> PathBuf {

@@ -17,6 +17,7 @@ use crate::options::{Durability, Options};
 use crate::schema::{self, Location};
 use crate::session::Session;
 use checkpoint::Checkpointer;
+pub(crate) use checkpoint::LOG_BYTES;
 use inbox::Work;
 pub(crate) use inbox::{Class, Inbox};
 
@@ -69,7 +70,7 @@ pub(crate) fn run(
         Ok(session) => session,
         Err(fault) => return opened(Err(fault.to_store_error())),
     };
-    let checkpointer = match location {
+    let mut checkpointer = match location {
         Location::File(path) => match Checkpointer::start(path) {
             Ok(checkpointer) => Some(checkpointer),
             Err(fault) => return opened(Err(fault.to_store_error())),
@@ -91,7 +92,7 @@ pub(crate) fn run(
             continue;
         }
         writer.run_group(group);
-        if let Some(checkpointer) = &checkpointer {
+        if let Some(checkpointer) = &mut checkpointer {
             checkpointer.after_commit(&connection);
         }
         if interval.is_some() {

@@ -5,3 +5,4 @@
 mod conformance;
 mod fixture;
 mod model;
+mod queue;

@@ -57,12 +57,11 @@ fn settle(crew: &Crew, lease: LeaseRef, outcome: Outcome) {
             return;
         }
         let intent = Intent::Settle(lease.token, outcome.clone());
-        let error = match block_on(
-            crew.core.store.execute(vec![Command { task: lease.task, intent }]),
-        ) {
-            Ok(_) => return,
-            Err(error) => error,
-        };
+        let error =
+            match block_on(crew.core.store.execute(vec![Command { task: lease.task, intent }])) {
+                Ok(_) => return,
+                Err(error) => error,
+            };
         let hopeless = matches!(error, StoreError::Closed | StoreError::Corrupt(_));
         crew.core.notes.note(|troubles| troubles.worker = Some(error));
         if hopeless {

@@ -146,11 +146,38 @@ impl Crew {
         for slice in leases.chunks(limits::SLICE_TASKS) {
             let commands = slice.iter().map(command).collect();
             match block_on(self.core.store.execute(commands)) {
-                Ok(verdicts) => released += verdicts.iter().filter(|verdict| verdict.is_ok()).count(),
+                Ok(verdicts) => {
+                    released += verdicts.iter().filter(|verdict| verdict.is_ok()).count()
+                }
                 // Their leases end by themselves.
                 Err(error) => self.core.notes.note(|troubles| troubles.worker = Some(error)),
             }
         }
         released
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tasklane_core::{NewTask, StateName, TaskType};
+    use tasklane_store::{Direction, Store};
+
+    use crate::Queue;
+    use crate::queue::block::block_on;
+
+    #[test]
+    fn a_worker_that_the_store_forgot_registers_again_and_goes_on() {
+        let queue = Queue::in_memory().unwrap();
+        let worker = queue.worker().handle("echo", |_, payload| Ok(payload.to_vec())).start();
+        let worker = worker.unwrap();
+        let forgotten = worker.id();
+        block_on(queue.core.store.direct(forgotten, Direction::Leave)).unwrap().unwrap();
+        let task = NewTask::new(TaskType::new("echo").unwrap(), "x");
+        let id = queue.submit(task).unwrap().id;
+        let ended = queue.wait(id, Duration::from_secs(20)).unwrap();
+        assert_eq!(ended.task.state.name(), StateName::Completed);
+        assert_ne!(worker.id(), forgotten);
     }
 }
