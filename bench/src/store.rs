@@ -125,7 +125,7 @@ fn drive<'a>(
     in_flight: usize,
     mut call: impl FnMut(usize) -> Pending<'a>,
 ) -> Took {
-    let started = Instant::now();
+    let (started, usage) = (Instant::now(), Usage::now());
     let mut queue: VecDeque<(Instant, Pending<'a>)> = VecDeque::new();
     let mut times = Vec::new();
     let mut sent = 0;
@@ -139,7 +139,7 @@ fn drive<'a>(
             times.push(since.elapsed());
         }
     }
-    Took { whole: started.elapsed(), times }
+    Took { whole: started.elapsed(), times, used: usage.since() }
 }
 
 fn drive_claims(
@@ -192,7 +192,7 @@ fn drain(
     retain: bool,
 ) -> Took {
     let mut held: Vec<Claimed> = Vec::new();
-    let started = Instant::now();
+    let (started, usage) = (Instant::now(), Usage::now());
     let mut times = Vec::new();
     let (mut done, mut round) = (0, 0);
     while done < count {
@@ -213,7 +213,7 @@ fn drain(
             break;
         }
     }
-    Took { whole: started.elapsed(), times }
+    Took { whole: started.elapsed(), times, used: usage.since() }
 }
 
 fn complete(claimed: &Claimed) -> Command {
@@ -230,6 +230,33 @@ fn register(store: &Arc<SqliteStore>) -> WorkerId {
 struct Took {
     whole: Duration,
     times: Vec<Duration>,
+    used: Usage,
+}
+
+/// What the process has used so far.
+#[derive(Clone, Copy)]
+struct Usage {
+    cpu: f64,
+    written: u64,
+}
+
+impl Usage {
+    fn now() -> Self {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at).and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0);
+        let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+        let written = io.lines().find_map(|line| line.strip_prefix("wchar: "));
+        Self {
+            cpu: (ticks(11) + ticks(12)) / 100.0,
+            written: written.and_then(|n| n.parse().ok()).unwrap_or(0),
+        }
+    }
+
+    fn since(self) -> Self {
+        let now = Self::now();
+        Self { cpu: now.cpu - self.cpu, written: now.written - self.written }
+    }
 }
 
 fn report(what: &str, count: usize, mut took: Took) {
@@ -239,9 +266,11 @@ fn report(what: &str, count: usize, mut took: Took) {
         took.times.get(index).copied().unwrap_or_default().as_secs_f64() * 1e3
     };
     println!(
-        "{what:>7}: {:>8.0}/s  {:.2} µs each; call p50 {:.2} ms, p99 {:.2} ms, longest {:.1} ms",
+        "{what:>7}: {:>8.0}/s  {:.2} µs each, cpu {:.2} µs, written {} B; call p50 {:.2} ms, p99 {:.2} ms, longest {:.1} ms",
         count as f64 / took.whole.as_secs_f64(),
         took.whole.as_secs_f64() * 1e6 / count.max(1) as f64,
+        took.used.cpu * 1e6 / count.max(1) as f64,
+        took.used.written / count.max(1) as u64,
         at(0.5),
         at(0.99),
         at(1.0),

@@ -64,8 +64,7 @@ pub fn read(store: &Arc<dyn Store>) -> Result<Vec<Stored>, Failure> {
     loop {
         let page = block_on(store.list(query.clone()))?;
         // Asked for together, so that the readers' threads are never idle.
-        let trails: Vec<_> =
-            page.tasks.iter().map(|stored| store.trail(stored.task.id)).collect();
+        let trails: Vec<_> = page.tasks.iter().map(|stored| store.trail(stored.task.id)).collect();
         for (stored, trail) in page.tasks.iter().zip(trails) {
             content.push(stored_task(stored, block_on(trail)?));
         }

@@ -71,7 +71,8 @@ fn submit(store: &Arc<dyn Store>, plans: &[Plan]) -> Result<Answer, StoreError> 
     let verdicts = block_on(store.submit(vec![Submission { tasks }]))?;
     Ok(match only(verdicts)? {
         Ok(submitted) => {
-            let taken = |one: &tasklane_store::Submitted| Taken { id: one.id, replayed: one.replayed };
+            let taken =
+                |one: &tasklane_store::Submitted| Taken { id: one.id, replayed: one.replayed };
             Answer::Submitted(submitted.iter().map(taken).collect())
         }
         Err(refusal) => Answer::Refused(refusal.to_string()),
@@ -171,7 +172,7 @@ mod tests {
         for body in [1, 32, u64::MAX] {
             let whole = payload(body);
             assert_eq!(body_of(whole.as_bytes()), Some(body));
-            assert_eq!(body_of(whole[..whole.len() - 1].as_bytes()), None);
+            assert_eq!(body_of(&whole.as_bytes()[..whole.len() - 1]), None);
         }
     }
 }

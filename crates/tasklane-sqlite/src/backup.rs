@@ -9,7 +9,7 @@ use tasklane_store::{Store, StoreError};
 
 use crate::fault::Fault;
 use crate::options::Options;
-use crate::store::SqliteStore;
+use crate::store::{DATABASE, SqliteStore};
 use crate::system::SystemRandom;
 
 /// Writes a consistent copy to a new file. One step, so that it is of one moment; the writer goes
@@ -42,27 +42,37 @@ pub(crate) fn backup(connection: &Connection, to: &Path) -> Result<(), Fault> {
 }
 
 /// Makes a new store in `folder` from a copy. It begins a new life: cursors of the old one get a
-/// gap, and every lease is void.
+/// gap, and every lease is void. The folder gets its name when all of that is done, so that a
+/// restore that was interrupted leaves nothing that could be taken for a store.
 pub async fn restore(copy: &Path, folder: &Path, options: &Options) -> Result<(), StoreError> {
     let failed = |error: std::io::Error| {
         StoreError::Unavailable(format!("cannot restore to {}: {error}", folder.display()))
     };
-    let database = folder.join("tasklane.db");
-    if database.exists() {
-        let text = format!("{} holds a store already; choose an empty folder", folder.display());
+    let is_empty = std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+    if !is_empty {
+        let text = format!("{} is not empty; choose a new folder", folder.display());
         return Err(StoreError::Unavailable(text));
     }
-    std::fs::create_dir_all(folder).map_err(failed)?;
+    let partial = folder.with_extension("restoring");
+    if partial.exists() {
+        std::fs::remove_dir_all(&partial).map_err(failed)?;
+    }
+    std::fs::create_dir_all(&partial).map_err(failed)?;
+    let database = partial.join(DATABASE);
     std::fs::copy(copy, &database).map_err(failed)?;
-    std::fs::File::open(&database).and_then(|file| file.sync_all()).map_err(failed)?;
     begin_new_life(&database).map_err(|fault| fault.to_store_error())?;
     let leased = leased(&database).map_err(|fault| fault.to_store_error())?;
-    let store = SqliteStore::open(folder, options)?;
+    let store = SqliteStore::open(&partial, options)?;
     let requeue = |task| Command { task, intent: Intent::Requeue };
     for slice in leased.chunks(tasklane_core::limits::SLICE_TASKS) {
         store.execute(slice.iter().copied().map(requeue).collect()).await?;
     }
-    Ok(())
+    drop(store);
+    std::fs::File::open(&database).and_then(|file| file.sync_all()).map_err(failed)?;
+    if folder.exists() {
+        std::fs::remove_dir(folder).map_err(failed)?;
+    }
+    std::fs::rename(&partial, folder).map_err(failed)
 }
 
 fn begin_new_life(database: &Path) -> Result<(), Fault> {

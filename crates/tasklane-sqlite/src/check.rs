@@ -4,8 +4,9 @@
 use hashbrown::HashMap;
 use rusqlite::{Connection, OptionalExtension, params};
 use tasklane_core::{State, Task, trail};
-use tasklane_store::Finding;
+use tasklane_store::{Finding, codec};
 
+use crate::board::line_number;
 use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::rows::{self, COLUMNS_LEAN, JOINED, Loaded};
@@ -101,9 +102,8 @@ impl Check<'_> {
         let state = &task.state;
         let (at, sequence) = (task.place.ready_at.as_micros(), task.place.sequence.0);
         let pending = there(
-            "SELECT 1 FROM pending WHERE lane = ? AND priority = ? AND ready_at = ? AND sequence = ?
-             AND task = ?",
-            params![lane, task.spec.priority.number(), at, sequence, key],
+            "SELECT 1 FROM pending WHERE line = ? AND ready_at = ? AND sequence = ? AND task = ?",
+            params![line_number(lane as u32, task.spec.priority), at, sequence, key],
         )?;
         let leased = there("SELECT 1 FROM lease WHERE task = ?", params![key])?;
         let due = match state.due_at() {
@@ -131,21 +131,28 @@ impl Check<'_> {
     }
 
     fn counters(&mut self) -> Result<(), Fault> {
-        let sql = "SELECT lane, priority, state, count FROM tally WHERE count <> 0";
-        let mut statement = self.connection.prepare(sql)?;
+        let mut statement = self.connection.prepare("SELECT lane, counts FROM tally")?;
         let mut found = statement.query([])?;
-        let mut counts = std::mem::take(&mut self.counts);
+        let mut counted = std::mem::take(&mut self.counts);
         while let Some(row) = found.next()? {
-            let counter = (row.get(0)?, row.get(1)?, row.get(2)?);
-            let counted = counts.remove(&counter).unwrap_or_default();
-            let stored: u64 = row.get(3)?;
-            if counted != stored {
-                let problem = format!("counter {counter:?} says {stored}, there are {counted}");
-                self.find("tally", problem);
+            let lane: u64 = row.get(0)?;
+            let Ok(stored) = codec::decode_counts(rows::blob(row, 1)?) else {
+                self.find("tally", format!("the counters of lane {lane} cannot be read"));
+                continue;
+            };
+            for (priority, counts) in (0u8..).zip(stored) {
+                for (state, stored) in counts.into_iter().enumerate() {
+                    let there = counted.remove(&(lane, priority, state)).unwrap_or_default();
+                    if stored != there {
+                        let place = format!("tally of lane {lane}, priority {priority}");
+                        self.find(&place, format!("state {state}: {stored}, but {there} tasks"));
+                    }
+                }
             }
         }
-        for (counter, counted) in counts {
-            self.find("tally", format!("counter {counter:?} is missing, there are {counted}"));
+        for ((lane, priority, state), there) in counted {
+            let place = format!("tally of lane {lane}, priority {priority}");
+            self.find(&place, format!("state {state} is not counted, but {there} tasks"));
         }
         Ok(())
     }

@@ -10,6 +10,9 @@ use tasklane_store::codec::Damaged;
 pub(crate) enum Fault {
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+    /// The commit itself failed: its frames may be in the log all the same (S2).
+    #[error("the commit failed: {0}")]
+    Commit(rusqlite::Error),
     #[error("{0}")]
     Corrupt(String),
     #[error(transparent)]
@@ -34,9 +37,15 @@ impl Fault {
                         | ErrorCode::ReadOnly
                 )
             ),
+            Self::Commit(error) => error.sqlite_error_code() != Some(ErrorCode::DiskFull),
             Self::Corrupt(_) | Self::Damaged(_) | Self::Illegal(_) => true,
             Self::Refused(_) => false,
         }
+    }
+
+    /// A thread could not be started.
+    pub(crate) fn no_thread(error: std::io::Error) -> Self {
+        Self::Refused(StoreError::Unavailable(format!("no thread: {error}")))
     }
 
     /// What a caller is told.
@@ -49,6 +58,11 @@ impl Fault {
                     StoreError::Corrupt(text)
                 }
                 _ => StoreError::Unavailable(text),
+            },
+            Self::Commit(error) => match error.sqlite_error_code() {
+                // Without room for the commit record there is no commit.
+                Some(ErrorCode::DiskFull) => StoreError::Full(text),
+                _ => StoreError::OutcomeUnknown(text),
             },
             Self::Corrupt(_) | Self::Damaged(_) | Self::Illegal(_) => StoreError::Corrupt(text),
             Self::Refused(error) => error.clone(),

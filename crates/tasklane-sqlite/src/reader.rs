@@ -71,7 +71,7 @@ impl Readers {
             let thread = std::thread::Builder::new()
                 .name(format!("tasklane-reader-{number}"))
                 .spawn(move || serve(&desk, connection, &lanes));
-            threads.push(thread.map_err(|error| Fault::Corrupt(format!("no thread: {error}")))?);
+            threads.push(thread.map_err(Fault::no_thread)?);
         }
         Ok(Self { desk, threads, time_max })
     }

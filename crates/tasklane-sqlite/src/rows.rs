@@ -12,6 +12,7 @@ use crate::lanes::Lanes;
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) key: i64,
+    pub(crate) lane: u32,
     pub(crate) task: Task,
     /// The task as it was admitted.
     pub(crate) admitted: Task,
@@ -36,7 +37,8 @@ pub(crate) const JOINED: &str =
 pub(crate) fn from_row(row: &Row<'_>, lanes: &Lanes) -> Result<Loaded, Fault> {
     let key: i64 = row.get(0)?;
     let id = TaskId::from_bytes(row.get(1)?).map_err(|_| corrupt(key, "not an id"))?;
-    let lane = lanes.lane(row.get(2)?).ok_or_else(|| corrupt(key, "unknown lane"))?;
+    let number: u32 = row.get(2)?;
+    let lane = lanes.lane(number.into()).ok_or_else(|| corrupt(key, "unknown lane"))?;
     let stored = codec::decode_spec(blob(row, 3)?, lane)?;
     let admitted = Task::admitted(id, stored.spec, stored.admission);
     let record = row.get_ref(4)?.as_blob_or_null().map_err(rusqlite::Error::from)?;
@@ -47,6 +49,7 @@ pub(crate) fn from_row(row: &Row<'_>, lanes: &Lanes) -> Result<Loaded, Fault> {
     let result = row.get_ref(6)?.as_blob_or_null().map_err(rusqlite::Error::from)?;
     Ok(Loaded {
         key,
+        lane: number,
         task,
         admitted,
         digest: stored.digest,

@@ -30,9 +30,10 @@ CREATE TABLE task(task INTEGER PRIMARY KEY, id BLOB NOT NULL, lane INTEGER NOT N
     spec BLOB NOT NULL, payload BLOB NOT NULL);
 -- ids whose key was taken by another id
 CREATE TABLE alias(id BLOB PRIMARY KEY, task INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE pending(lane INTEGER NOT NULL, priority INTEGER NOT NULL, ready_at INTEGER NOT NULL,
-    sequence INTEGER NOT NULL, task INTEGER NOT NULL, fresh INTEGER NOT NULL,
-    PRIMARY KEY(lane, priority, ready_at, sequence)) WITHOUT ROWID;
+-- line: lane * 4 + priority, one number because it is compared at every step down the index
+CREATE TABLE pending(line INTEGER NOT NULL, ready_at INTEGER NOT NULL, sequence INTEGER NOT NULL,
+    task INTEGER NOT NULL, fresh INTEGER NOT NULL,
+    PRIMARY KEY(line, ready_at, sequence)) WITHOUT ROWID;
 CREATE TABLE lease(task INTEGER PRIMARY KEY, record BLOB NOT NULL);
 CREATE TABLE standing(task INTEGER PRIMARY KEY, record BLOB NOT NULL, result BLOB);
 -- kind 0: due, 1: expires
@@ -53,8 +54,8 @@ CREATE TABLE idempotency(queue INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB 
     id BLOB NOT NULL, created_at INTEGER NOT NULL, ended INTEGER,
     PRIMARY KEY(queue, key)) WITHOUT ROWID;
 CREATE INDEX idempotency_age ON idempotency(created_at);
-CREATE TABLE tally(lane INTEGER NOT NULL, priority INTEGER NOT NULL, state INTEGER NOT NULL,
-    count INTEGER NOT NULL, PRIMARY KEY(lane, priority, state)) WITHOUT ROWID;
+-- tasks by priority and state, packed: one small row per lane that a transaction touched
+CREATE TABLE tally(lane INTEGER PRIMARY KEY, counts BLOB NOT NULL);
 -- one row per transaction: the events of it, packed
 CREATE TABLE feed(first INTEGER PRIMARY KEY, count INTEGER NOT NULL, at INTEGER NOT NULL,
     events BLOB NOT NULL);

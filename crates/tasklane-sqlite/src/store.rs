@@ -28,7 +28,7 @@ use crate::writer::{self, Class, Shared};
 use crate::{backup, check};
 
 /// The name of the database in a store's folder.
-const DATABASE: &str = "tasklane.db";
+pub(crate) const DATABASE: &str = "tasklane.db";
 
 /// A store on SQLite. Dropping it finishes what is queued and closes the file.
 pub struct SqliteStore {
@@ -263,6 +263,10 @@ impl Store for SqliteStore {
     }
 
     fn backup(&self, to: &Path) -> Answer<'_, ()> {
+        if self.readers.is_none() {
+            let error = StoreError::Unsupported("a store in memory is not backed up");
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let to = to.to_owned();
         self.read(false, move |view| backup::backup(view.connection, &to))
     }

@@ -130,7 +130,7 @@ fn check_names_what_was_damaged_by_hand() {
     block_on(store.write(Class::Ordinary, 1, |session| {
         session.connection().execute_batch(
             "DELETE FROM pending WHERE task = (SELECT max(task) FROM pending);
-             UPDATE tally SET count = count + 5 WHERE state = 6;
+             UPDATE tally SET counts = CAST(x'01' || zeroblob(40) AS BLOB);
              INSERT INTO timer VALUES (1, 42, 0);",
         )?;
         Ok(())
@@ -138,7 +138,7 @@ fn check_names_what_was_damaged_by_hand() {
     .unwrap();
     let findings = block_on(store.check()).unwrap();
     let text = format!("{findings:?}");
-    assert_eq!(findings.len(), 3, "{text}");
+    assert_eq!(findings.len(), 4, "{text}");
     assert!(
         text.contains(&tasks[2].id.to_string()) && text.contains("missing from pending"),
         "{text}"
@@ -295,4 +295,20 @@ fn a_long_line_is_served_by_place_whatever_is_kept_in_memory() {
     served.dedup();
     assert_eq!(served.len(), 6_000);
     assert_eq!(block_on(store.check()).unwrap(), []);
+}
+
+#[test]
+fn a_transaction_that_fails_does_not_lengthen_leases() {
+    let (clock, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    submit(&store, 1).unwrap();
+    claim(&store, 1);
+    clock.advance(Duration::from_secs(20));
+    block_on(store.write(Class::Ordinary, 1, |_| {
+        Err::<(), _>(Fault::Refused(StoreError::Unavailable("on purpose".into())))
+    }))
+    .unwrap_err();
+    clock.advance(Duration::from_secs(10));
+    let overdue = block_on(store.overdue(10)).unwrap();
+    assert!(matches!(overdue.commands[..], [Command { intent: Intent::LoseLease(_), .. }]));
 }

@@ -126,6 +126,18 @@ impl Counts {
         self.unknown += other.unknown;
         self.recovered += other.recovered;
     }
+
+    /// What came since an earlier look at the same history.
+    #[must_use]
+    pub const fn minus(&self, earlier: &Self) -> Self {
+        Self {
+            submits: self.submits.saturating_sub(earlier.submits),
+            completions: self.completions.saturating_sub(earlier.completions),
+            claims: self.claims.saturating_sub(earlier.claims),
+            unknown: self.unknown.saturating_sub(earlier.unknown),
+            recovered: self.recovered.saturating_sub(earlier.recovered),
+        }
+    }
 }
 
 /// What the checker says.
@@ -151,7 +163,13 @@ pub fn check(history: &[Record], content: &[Stored]) -> Verdict {
         state::check(id, story, stored, &mut findings);
     }
     findings.0.sort_by_key(|violation| (violation.class, violation.task));
-    Verdict { counts: count(&calls, &stories, &by_id), violations: findings.0 }
+    Verdict { counts: tally(&calls, &stories, &by_id), violations: findings.0 }
+}
+
+/// What a history amounts to by itself: nothing in it counts as recovered.
+pub fn count(history: &[Record]) -> Counts {
+    let calls = Calls::of(history, &mut Findings::default());
+    tally(&calls, &Stories::of(&calls), &HashMap::new())
 }
 
 /// Violations as they are found.
@@ -164,7 +182,7 @@ impl Findings {
     }
 }
 
-fn count(calls: &Calls<'_>, stories: &Stories<'_>, stored: &HashMap<TaskId, &Stored>) -> Counts {
+fn tally(calls: &Calls<'_>, stories: &Stories<'_>, stored: &HashMap<TaskId, &Stored>) -> Counts {
     let mut counts = Counts::default();
     for (_, story) in stories.by_task() {
         counts.submits += u64::from(!story.taken.is_empty());

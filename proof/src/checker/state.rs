@@ -84,9 +84,10 @@ fn settles_are_kept(id: TaskId, story: &Story<'_>, stored: &Stored, findings: &m
     }
     for mark in &stored.marks {
         let Mark::Ended { state: StateName::Completed, token } = mark else { continue };
-        let sent = story.settles.iter().any(|settle| {
-            settle.ending == Ending::Completed && Some(settle.token) == *token
-        });
+        let sent = story
+            .settles
+            .iter()
+            .any(|settle| settle.ending == Ending::Completed && Some(settle.token) == *token);
         if !sent {
             findings.add(Class::Phantom, id, "it is completed, but nobody completed it");
         }

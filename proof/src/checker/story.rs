@@ -117,6 +117,15 @@ impl Settle<'_> {
 }
 
 impl Story<'_> {
+    /// Some answer told that the task is there: of its submission, or of anything done to it.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        let done = |answer: Option<&Answer>| matches!(answer, Some(Answer::Changed { .. }));
+        !self.taken.is_empty()
+            || !self.claims.is_empty()
+            || self.settles.iter().any(|settle| done(settle.answer))
+            || self.cancels.iter().chain(&self.retries).any(|(_, answer)| done(*answer))
+    }
+
     /// Settles by which the outside world knows that the task is completed.
     pub(super) fn completions(&self) -> impl Iterator<Item = &Settle<'_>> {
         self.settles.iter().filter(|settle| {

@@ -29,8 +29,8 @@ fn nothing_is_lost(
     findings: &mut Findings,
 ) {
     for (id, story) in stories.by_task() {
-        if !story.taken.is_empty() && !by_id.contains_key(&id) {
-            findings.add(Class::Lost, id, "its submission was acknowledged, but it is not there");
+        if story.is_acknowledged() && !by_id.contains_key(&id) {
+            findings.add(Class::Lost, id, "it was acknowledged, but it is not there");
         }
     }
 }

@@ -38,7 +38,8 @@ fn left(by: Option<u128>) -> Mark {
 
 /// Task `number`, made of `10 × number`, with this trail.
 fn stored(number: u64, state: StateName, marks: &[Mark]) -> Stored {
-    let fences = marks.iter().map(|mark| if let Mark::Claimed { fence, .. } = mark { *fence } else { 0 });
+    let fences =
+        marks.iter().map(|mark| if let Mark::Claimed { fence, .. } = mark { *fence } else { 0 });
     Stored {
         id: id(number),
         key: None,
@@ -142,8 +143,7 @@ fn a_claim_in_flight_during_the_completion_of_an_older_one_passes() {
         intent 4 settle $1 #2 completed
         answer 4 changed completed false
         answer 2 claimed $1/#1/5/10";
-    let marks =
-        [claimed(1, 5), Mark::Moved, claimed(2, 6), ended(StateName::Completed, Some(2))];
+    let marks = [claimed(1, 5), Mark::Moved, claimed(2, 6), ended(StateName::Completed, Some(2))];
     assert_passes(text, &[stored(1, StateName::Completed, &marks)]);
 }
 
@@ -151,6 +151,17 @@ fn a_claim_in_flight_during_the_completion_of_an_older_one_passes() {
 fn a_lost_acknowledged_task_is_caught() {
     assert_caught(Class::Lost, 1, "intent 1 submit $1/10/-\nanswer 1 submitted $1/false", &[]);
     assert_caught(Class::Lost, 1, LIFE, &[]);
+}
+
+#[test]
+fn a_lost_task_is_caught_by_any_answer_that_told_of_it() {
+    let unanswered = LIFE.replace("answer 1 submitted $1/false", "");
+    assert_passes(&unanswered, &[completed()]);
+    assert_caught(Class::Lost, 1, &unanswered, &[]);
+    let cancelled = "intent 1 submit $1/10/-\nintent 2 cancel $1\nanswer 2 changed cancelled false";
+    assert_caught(Class::Lost, 1, cancelled, &[]);
+    let unknown = "intent 1 submit $1/10/-\nintent 2 cancel $1\nanswer 2 refused no such task";
+    assert_passes(unknown, &[]);
 }
 
 #[test]
@@ -187,9 +198,10 @@ fn a_task_that_is_there_twice_is_caught() {
     assert_caught(Class::Duplicated, 1, LIFE, &[completed(), completed()]);
     let again = format!("{LIFE}\nintent 4 submit $1/10/-\nanswer 4 submitted $1/false");
     assert_caught(Class::Duplicated, 1, &again, &[completed()]);
-    assert_passes(&again.replace("answer 4 submitted $1/false", "answer 4 submitted $1/true"), &[
-        completed(),
-    ]);
+    assert_passes(
+        &again.replace("answer 4 submitted $1/false", "answer 4 submitted $1/true"),
+        &[completed()],
+    );
 }
 
 #[test]
@@ -281,7 +293,7 @@ fn a_fence_that_fell_in_the_store_alone_is_caught() {
 fn a_completed_task_that_is_live_again_is_caught() {
     let text = format!("{LIFE}\nkilled");
     let pending = stored(1, StateName::Pending, &[]);
-    assert_caught(Class::WentBackwards, 1, &text, &[pending.clone()]);
+    assert_caught(Class::WentBackwards, 1, &text, std::slice::from_ref(&pending));
     assert_caught(Class::Stuck, 1, &text, &[pending]);
 }
 
@@ -322,7 +334,8 @@ fn a_forgotten_claim_is_caught() {
 
 #[test]
 fn a_forgotten_settle_is_caught() {
-    let text = LIFE.replace("completed\n", "released\n").replace("completed false", "pending false");
+    let text =
+        LIFE.replace("completed\n", "released\n").replace("completed false", "pending false");
     let with = [claimed(1, 5), left(Some(1)), ended(StateName::Cancelled, None)];
     assert_passes(&text, &[stored(1, StateName::Cancelled, &with)]);
     let without = [claimed(1, 5), ended(StateName::Cancelled, None)];

@@ -77,13 +77,13 @@ impl FromStr for Answer {
     fn from_str(line: &str) -> Result<Self, Malformed> {
         let mut words = Words::new(line);
         Ok(match words.word()? {
-            "registered" => Self::Registered(words.take()?),
+            "registered" => Self::Registered(words.value()?),
             "submitted" => Self::Submitted(words.map(str::parse).collect::<Result<_, _>>()?),
             "claimed" => Self::Claimed(words.map(str::parse).collect::<Result<_, _>>()?),
             "changed" => {
                 let state = StateName::from_word(words.word()?);
                 let state = state.ok_or_else(|| words.malformed())?;
-                Self::Changed { state, repeated: words.take()? }
+                Self::Changed { state, repeated: words.value()? }
             }
             "refused" => Self::Refused(words.remainder().to_owned()),
             "trouble" => Self::Trouble(words.remainder().to_owned()),
@@ -96,7 +96,7 @@ impl FromStr for Taken {
     type Err = Malformed;
     fn from_str(word: &str) -> Result<Self, Malformed> {
         let mut parts = Parts::new(word);
-        Ok(Self { id: parts.take()?, replayed: parts.take()? })
+        Ok(Self { id: parts.value()?, replayed: parts.value()? })
     }
 }
 
@@ -105,10 +105,10 @@ impl FromStr for Grant {
     fn from_str(word: &str) -> Result<Self, Malformed> {
         let mut parts = Parts::new(word);
         Ok(Self {
-            task: parts.take()?,
-            token: parts.take()?,
-            fence: parts.take()?,
-            body: parts.take()?,
+            task: parts.value()?,
+            token: parts.value()?,
+            fence: parts.value()?,
+            body: parts.value()?,
         })
     }
 }

@@ -59,9 +59,9 @@ impl FromStr for Record {
         let mut words = Words::new(line);
         Ok(match words.word()? {
             "intent" => {
-                Self::Intent { call: words.take()?, operation: words.remainder().parse()? }
+                Self::Intent { call: words.value()?, operation: words.remainder().parse()? }
             }
-            "answer" => Self::Answer { call: words.take()?, answer: words.remainder().parse()? },
+            "answer" => Self::Answer { call: words.value()?, answer: words.remainder().parse()? },
             "killed" => Self::Killed,
             _ => return Err(words.malformed()),
         })

@@ -114,7 +114,7 @@ impl FromStr for Plan {
     type Err = Malformed;
     fn from_str(word: &str) -> Result<Self, Malformed> {
         let mut parts = Parts::new(word);
-        let (id, body) = (parts.take()?, parts.take()?);
+        let (id, body) = (parts.value()?, parts.value()?);
         let key = Some(parts.part()?).filter(|key| *key != "-").map(Box::from);
         Ok(Self { id, body, key })
     }
@@ -149,19 +149,19 @@ impl FromStr for Operation {
             "register" => Self::Register,
             "submit" => Self::Submit(words.map(str::parse).collect::<Result<_, _>>()?),
             "claim" => Self::Claim {
-                worker: words.take()?,
-                count: words.take()?,
-                auto_start: words.take()?,
+                worker: words.value()?,
+                count: words.value()?,
+                auto_start: words.value()?,
             },
             "start" => Self::Start(hold(&mut words)?),
-            "settle" => Self::Settle(hold(&mut words)?, words.take()?),
-            "cancel" => Self::Cancel(words.take()?),
-            "retry" => Self::Retry(words.take()?),
+            "settle" => Self::Settle(hold(&mut words)?, words.value()?),
+            "cancel" => Self::Cancel(words.value()?),
+            "retry" => Self::Retry(words.value()?),
             _ => return Err(words.malformed()),
         })
     }
 }
 
 fn hold(words: &mut Words<'_>) -> Result<Hold, Malformed> {
-    Ok(Hold { task: words.take()?, token: words.take()? })
+    Ok(Hold { task: words.value()?, token: words.value()? })
 }

@@ -19,7 +19,7 @@ impl<'a> Words<'a> {
     }
 
     /// The next word as a value.
-    pub(crate) fn take<T: FromStr>(&mut self) -> Result<T, Malformed> {
+    pub(crate) fn value<T: FromStr>(&mut self) -> Result<T, Malformed> {
         let word = self.word()?;
         word.parse().map_err(|_| self.malformed())
     }
@@ -66,7 +66,7 @@ impl<'a> Parts<'a> {
         Self { word, parts: word.split('/') }
     }
 
-    pub(crate) fn take<T: FromStr>(&mut self) -> Result<T, Malformed> {
+    pub(crate) fn value<T: FromStr>(&mut self) -> Result<T, Malformed> {
         let part = self.part()?;
         part.parse().map_err(|_| Malformed(self.word.to_owned()))
     }

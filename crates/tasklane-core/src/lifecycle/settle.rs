@@ -49,20 +49,21 @@ pub(super) fn settle(
     random: &mut impl Random,
 ) -> Result<Decision, Refusal> {
     outcome.check()?;
-    if let State::Completed { lease, digest, .. } = &task.state {
-        let repeated = lease.token == *token && *digest == outcome.digest();
+    if let State::Completed { lease, digest: known, .. } = &task.state {
+        let repeated = lease.token == *token && *known == outcome.digest();
         return repeated.then_some(Decision::Nothing).ok_or(Refusal::LeaseLost);
     }
     let lease = held(task, token)?;
     let running = matches!(task.state, State::Running(_));
-    let settled = Some(Settled { token: *token, digest: outcome.digest() });
+    let digest = outcome.digest();
+    let settled = Some(Settled { token: *token, digest });
     let cancelled = |reason| Event::Cancelled { reason, settled };
     let event = match outcome {
         Outcome::Completed(_) | Outcome::Failed { .. } if !running => {
             return Err(invalid_state(task));
         }
         // A completion that arrives before the worker noticed the request wins (S10).
-        Outcome::Completed(_) => Event::Completed { digest: outcome.digest() },
+        Outcome::Completed(_) => Event::Completed { digest },
         _ if lease.cancel_requested.is_some() => cancelled(CancelReason::Requested),
         Outcome::Cancelled => cancelled(CancelReason::Worker),
         Outcome::Failed { failure, retry_after } => {

@@ -11,8 +11,8 @@ use tasklane_core::{Intent, LeaseToken, State, Task};
 /// A leased task.
 #[derive(Debug)]
 pub(crate) struct Leased {
+    pub(crate) lane: u32,
     pub(crate) task: Task,
-    pub(crate) token: LeaseToken,
     /// It has no row in `trail`.
     pub(crate) plain: bool,
     /// When the lease ends, unless it is renewed.
@@ -24,6 +24,16 @@ pub(crate) struct Leased {
 }
 
 impl Leased {
+    pub(crate) fn new(lane: u32, task: Task, plain: bool) -> Self {
+        let unset = Duration::ZERO;
+        Self { lane, task, plain, ends: unset, since: unset, check_at: unset }
+    }
+
+    /// Whether this is the lease that `token` proves.
+    pub(crate) fn is_held_by(&self, token: &LeaseToken) -> bool {
+        self.task.state.lease().is_some_and(|lease| lease.token == *token)
+    }
+
     pub(crate) fn elapsed(&self, tick: Duration, rules: &Rules) -> Elapsed {
         Elapsed {
             lease: tick >= self.ends,
@@ -42,14 +52,15 @@ impl Leased {
 
     /// What time has done to it, if anything.
     fn lapse(&self, tick: Duration, rules: &Rules) -> Option<Intent> {
+        let token = self.task.state.lease()?.token;
         let elapsed = self.elapsed(tick, rules);
         let running = matches!(self.task.state, State::Running(_));
         if elapsed.lease {
-            Some(Intent::LoseLease(self.token))
+            Some(Intent::LoseLease(token))
         } else if running && elapsed.execution {
-            Some(Intent::TimeOut(self.token))
+            Some(Intent::TimeOut(token))
         } else if !running && elapsed.assignment {
-            Some(Intent::Unassign(self.token))
+            Some(Intent::Unassign(token))
         } else {
             None
         }
@@ -79,30 +90,14 @@ impl Leases {
     }
 
     /// Begins a lease.
-    pub(crate) fn begin(
-        &mut self,
-        key: i64,
-        task: Task,
-        plain: bool,
-        tick: Duration,
-        rules: &Rules,
-    ) {
+    pub(crate) fn begin(&mut self, key: i64, leased: Leased, tick: Duration, rules: &Rules) {
         let carry = Carry { ends: tick.saturating_add(rules.lease), since: tick };
-        self.resume(key, task, plain, carry, rules);
+        self.resume(key, leased, carry, rules);
     }
 
     /// Goes on with a lease whose task has changed.
-    pub(crate) fn resume(
-        &mut self,
-        key: i64,
-        task: Task,
-        plain: bool,
-        carry: Carry,
-        rules: &Rules,
-    ) {
-        let Some(token) = task.state.lease().map(|lease| lease.token) else { return };
-        let Carry { ends, since } = carry;
-        let mut leased = Leased { task, token, plain, ends, since, check_at: Duration::ZERO };
+    pub(crate) fn resume(&mut self, key: i64, mut leased: Leased, carry: Carry, rules: &Rules) {
+        (leased.ends, leased.since) = (carry.ends, carry.since);
         leased.check_at = leased.first_deadline(rules);
         self.checks.insert((leased.check_at, key));
         self.by_key.insert(key, Box::new(leased));

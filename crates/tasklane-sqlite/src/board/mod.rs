@@ -14,11 +14,16 @@ use tasklane_core::{
     CapabilitySet, Lane, Place, Priority, QueueName, QueueSettings, Rotation, StateName, WorkerId,
 };
 
-pub(crate) use lease::{Carry, Leases};
+pub(crate) use lease::{Carry, Leased, Leases};
 pub(crate) use line::{Head, Line, REFILL};
 pub(crate) use worker::WorkerSlot;
 
 use crate::fault::Fault;
+
+/// The number of a line in the index.
+pub(crate) fn line_number(lane: u32, priority: Priority) -> i64 {
+    i64::from(lane) * Priority::COUNT as i64 + i64::from(priority.number())
+}
 
 /// Everything remembered.
 #[derive(Debug, Default)]

@@ -9,6 +9,7 @@ use tasklane_store::{Prune, Store, maintain};
 use super::Notes;
 use super::block::{Bell, block_on, block_until, either, join};
 use super::error::QueueError;
+use super::operate::removed_nothing;
 use crate::store::SqliteStore;
 
 /// Longest pause between rounds: a lost lease is noticed within it (S6).
@@ -110,8 +111,12 @@ impl Rounds {
             return;
         }
         let slice = block_on(self.store.prune(self.prune));
-        let more = slice.as_ref().is_ok_and(|slice| slice.more);
+        let pause = match &slice {
+            Ok(slice) if slice.more && removed_nothing(slice) => PAUSE_MIN,
+            Ok(slice) if slice.more => Duration::ZERO,
+            _ => self.prune_every,
+        };
         self.notes.note(|troubles| troubles.clean_up = slice.err());
-        self.prune_at = if more { Some(now) } else { now.checked_add(self.prune_every) };
+        self.prune_at = now.checked_add(pause);
     }
 }

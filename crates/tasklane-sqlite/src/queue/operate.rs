@@ -10,9 +10,9 @@ use super::Queue;
 use super::block::block_on;
 use super::error::QueueError;
 
-/// Slices in a row that may remove nothing before a clean-up gives up: enough to step over ten
+/// Slices in a row that may remove nothing before a clean-up gives up: enough to step over a
 /// million records that are still needed.
-const EMPTY_SLICES_MAX: usize = 10_000;
+const EMPTY_SLICES_MAX: usize = 1_000;
 
 /// How the queue is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,12 +137,16 @@ impl Queue {
         let (mut report, mut empty) = (Pruned::default(), 0);
         loop {
             let slice = block_on(self.core.store.prune(prune))?;
-            let nothing = Pruned { more: slice.more, ..Pruned::default() };
-            empty = if slice == nothing { empty + 1 } else { 0 };
+            empty = if removed_nothing(&slice) { empty + 1 } else { 0 };
             report.add(&slice);
             if !slice.more || empty >= EMPTY_SLICES_MAX {
                 return Ok(report);
             }
         }
     }
+}
+
+/// A slice may only have stepped over what has to stay.
+pub(super) fn removed_nothing(slice: &Pruned) -> bool {
+    *slice == Pruned { more: slice.more, ..Pruned::default() }
 }

@@ -6,7 +6,7 @@ use tasklane_core::{Entry, Event, Priority, State, Task, Timestamp, lifecycle, l
 use tasklane_store::codec;
 
 use super::Session;
-use crate::board::{Carry, Head};
+use crate::board::{Carry, Head, Leased, line_number};
 use crate::fault::Fault;
 use crate::rows;
 
@@ -21,6 +21,7 @@ pub(super) const HAS_ALIAS: i64 = 4;
 /// A task as it is before a change.
 pub(super) struct Subject {
     pub(super) key: i64,
+    pub(super) lane: u32,
     pub(super) task: Task,
     /// It has no row but its first.
     pub(super) fresh: bool,
@@ -31,8 +32,8 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    pub(super) fn new(key: i64, task: Task, fresh: bool) -> Self {
-        Self { key, task, fresh, plain: fresh, claimed: false }
+    pub(super) fn new(key: i64, lane: u32, task: Task, fresh: bool) -> Self {
+        Self { key, lane, task, fresh, plain: fresh, claimed: false }
     }
 }
 
@@ -47,7 +48,7 @@ impl Session<'_> {
         let entry = Entry { stamp: self.stamp(), event };
         let mut after = subject.task.clone();
         after.apply(&entry)?;
-        let lane = self.lane_of(&after)?;
+        let lane = subject.lane;
         codec::encode_feed(&mut self.feed.events, lane.into(), &subject.task, &after, &entry);
         for kept in trail::to_store(&subject.task, &entry) {
             subject.plain = false;
@@ -68,13 +69,6 @@ impl Session<'_> {
         }
         subject.task = after;
         Ok(subject)
-    }
-
-    pub(super) fn lane_of(&self, task: &Task) -> Result<u32, Fault> {
-        let lane = &task.spec.lane;
-        self.board
-            .lane_number(lane)
-            .ok_or_else(|| Fault::Corrupt(format!("task {}: its lane is not known", task.id)))
     }
 
     fn carry(&self, carry: Carry, entry: &Entry) -> Carry {
@@ -128,20 +122,25 @@ impl Session<'_> {
             if !was_leased && !subject.fresh {
                 self.sql.delete_standing.execute([key])?;
             }
-            self.sql.put_lease.execute(params![key, record])?;
+            let statement =
+                if was_leased { &mut self.sql.update_lease } else { &mut self.sql.insert_lease };
+            statement.execute(params![key, record])?;
             if let Some(worker) = self.board.workers.get_mut(&lease.worker) {
                 worker.leases.insert(key);
             }
-            let (task, plain) = (after.clone(), subject.plain);
+            let leased = Leased::new(lane, after.clone(), subject.plain);
             match carry {
-                Some(carry) => self.board.leases.resume(key, task, plain, carry, &self.rules),
-                None => self.board.leases.begin(key, task, plain, self.tick, &self.rules),
+                Some(carry) => self.board.leases.resume(key, leased, carry, &self.rules),
+                None => self.board.leases.begin(key, leased, self.tick, &self.rules),
             }
         } else {
             if was_leased {
                 self.sql.delete_lease.execute([key])?;
             }
-            self.sql.put_standing.execute(params![key, record, result.map(|bytes| &bytes[..])])?;
+            let is_new = was_leased || subject.fresh;
+            let statement =
+                if is_new { &mut self.sql.insert_standing } else { &mut self.sql.update_standing };
+            statement.execute(params![key, record, result.map(|bytes| &bytes[..])])?;
             if matches!(after.state, State::Pending { .. }) {
                 self.enter_line(lane, key, after, false)?;
             }
@@ -175,8 +174,7 @@ impl Session<'_> {
     ) -> Result<(), Fault> {
         let (priority, place) = (task.spec.priority, task.place);
         self.sql.insert_pending.execute(params![
-            lane,
-            priority.number(),
+            line_number(lane, priority),
             place.ready_at.as_micros(),
             place.sequence.0,
             key,
@@ -202,8 +200,8 @@ impl Session<'_> {
         priority: Priority,
         place: tasklane_core::Place,
     ) -> Result<(), Fault> {
-        let at = place.ready_at.as_micros();
-        let row = params![lane, priority.number(), at, place.sequence.0];
+        let (line, at) = (line_number(lane, priority), place.ready_at.as_micros());
+        let row = params![line, at, place.sequence.0];
         self.sql.delete_pending.execute(row)?;
         Ok(())
     }
@@ -223,7 +221,7 @@ impl Session<'_> {
     /// Keeps the line of an ordering key: joins it when revived, frees the next when ended.
     fn pass_key(&mut self, subject: &Subject, after: &Task, entry: &Entry) -> Result<(), Fault> {
         let Some(ordering) = &after.spec.ordering_key else { return Ok(()) };
-        let queue = self.board.lane(self.lane_of(after)?)?.queue;
+        let queue = self.board.lane(subject.lane)?.queue;
         let was_live = !subject.task.state.name().is_terminal();
         let is_live = !after.state.name().is_terminal();
         match (was_live, is_live) {
@@ -286,7 +284,8 @@ impl Session<'_> {
         let loaded = rows::load_key(self.connection, &self.lanes, key)?
             .ok_or_else(|| rows::corrupt(key, "missing, though it waits for an ordering key"))?;
         if let Ok(lifecycle::Decision::Change(event)) = lifecycle::unblock(&loaded.task) {
-            self.change(Subject::new(key, loaded.task, loaded.fresh), event, None)?;
+            let subject = Subject::new(key, loaded.lane, loaded.task, loaded.fresh);
+            self.change(subject, event, None)?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use tasklane_store::{ClaimRequest, Claimed, WorkerRefusal, codec};
 
 use super::Session;
 use super::change::Subject;
-use crate::board::{Head, Line};
+use crate::board::{Head, Line, line_number};
 use crate::fault::Fault;
 use crate::rows;
 
@@ -95,8 +95,8 @@ impl Session<'_> {
         let ((taken, whole), _) = self.board.with_line(lane, priority, Line::end_claim)?;
         let Some(last) = taken.iter().max().copied() else { return Ok(()) };
         if whole {
-            let at = last.ready_at.as_micros();
-            let range = params![lane, priority.number(), at, last.sequence.0];
+            let (line, at) = (line_number(lane, priority), last.ready_at.as_micros());
+            let range = params![line, at, last.sequence.0];
             self.sql.delete_pending_range.execute(range)?;
             return Ok(());
         }
@@ -161,8 +161,9 @@ impl Session<'_> {
         head: Head,
         order: &Order,
     ) -> Result<Handed, Fault> {
-        let (task, payload) = self.load_head(head)?;
-        let mut subject = Subject { claimed: true, ..Subject::new(head.key, task, head.fresh) };
+        let (lane, task, payload) = self.load_head(head)?;
+        let subject = Subject::new(head.key, lane, task, head.fresh);
+        let mut subject = Subject { claimed: true, ..subject };
         if subject.task.is_expired(self.now) {
             self.expire(subject)?;
             return Ok(Handed::Expired);
@@ -199,24 +200,25 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn load_head(&mut self, head: Head) -> Result<(Task, Bytes), Fault> {
+    fn load_head(&mut self, head: Head) -> Result<(u32, Task, Bytes), Fault> {
         let missing = || rows::corrupt(head.key, "missing, though it is pending");
-        let (admitted, payload) = {
+        let (lane, admitted, payload) = {
             let mut found = self.sql.select_task.query([head.key])?;
             let row = found.next()?.ok_or_else(missing)?;
             let id = TaskId::from_bytes(row.get(0)?)
                 .map_err(|_| rows::corrupt(head.key, "not an id"))?;
-            let lane = self.board.lane(row.get(1)?)?.lane.clone();
+            let number = row.get(1)?;
+            let lane = self.board.lane(number)?.lane.clone();
             let stored = codec::decode_spec(rows::blob(row, 2)?, lane)?;
             let payload = Bytes::copy_from_slice(rows::blob(row, 3)?);
-            (Task::admitted(id, stored.spec, stored.admission), payload)
+            (number, Task::admitted(id, stored.spec, stored.admission), payload)
         };
         if head.fresh {
-            return Ok((admitted, payload));
+            return Ok((lane, admitted, payload));
         }
         let mut found = self.sql.select_standing.query([head.key])?;
         let row = found.next()?.ok_or_else(missing)?;
-        Ok((codec::decode_record(rows::blob(row, 0)?, admitted)?, payload))
+        Ok((lane, codec::decode_record(rows::blob(row, 0)?, admitted)?, payload))
     }
 
     /// Notes a sign of life of a worker that is known and not dead.
@@ -238,15 +240,15 @@ impl Session<'_> {
         }
         self.probed = self.tick.max(Duration::from_nanos(1));
         let mut mended = false;
-        let (mut lane, mut priority) = (0i64, 0i64);
+        let mut line = -1i64;
         for _ in 0..PROBE_LINES {
             // The next line that has a row, found by one step down the index.
-            let sql = "SELECT lane, priority FROM pending WHERE (lane, priority) > (?, ?)
-                       ORDER BY lane, priority LIMIT 1";
+            let sql = "SELECT min(line) FROM pending WHERE line > ?";
             let mut statement = self.connection.prepare_cached(sql)?;
-            let mut found = statement.query([lane, priority - i64::from(lane == 0)])?;
-            let Some(row) = found.next()? else { break };
-            (lane, priority) = (row.get(0)?, row.get(1)?);
+            let next: Option<i64> = statement.query_row([line], |row| row.get(0))?;
+            let Some(next) = next else { break };
+            line = next;
+            let (lane, priority) = (line / Priority::COUNT as i64, line % Priority::COUNT as i64);
             mended |= self.mend(lane as u32, priority as u64)?;
         }
         Ok(mended)

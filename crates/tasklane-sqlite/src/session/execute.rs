@@ -32,7 +32,7 @@ impl Session<'_> {
         elapsed: Elapsed,
         intent: &Intent,
     ) -> Result<Result<Changed, Refusal>, Fault> {
-        let key_free = self.key_free_for(&subject.task, intent)?;
+        let key_free = self.key_free_for(&subject, intent)?;
         let moment = Moment { now: self.now, rules: &self.rules, elapsed, key_free };
         match lifecycle::decide(&subject.task, intent, &moment, &mut self.random) {
             Ok(Decision::Change(event)) => {
@@ -60,21 +60,21 @@ impl Session<'_> {
         if let Some(found) = self.leased(loaded.key) {
             return Ok(Some(found));
         }
-        let subject = Subject::new(loaded.key, loaded.task, loaded.fresh);
+        let subject = Subject::new(loaded.key, loaded.lane, loaded.task, loaded.fresh);
         Ok(Some((subject, Elapsed::default())))
     }
 
     pub(super) fn leased(&self, key: i64) -> Option<(Subject, Elapsed)> {
         let leased = self.board.leases.get(key)?;
         let elapsed = leased.elapsed(self.tick, &self.rules);
-        let (task, plain) = (leased.task.clone(), leased.plain);
-        Some((Subject { key, task, fresh: false, plain, claimed: false }, elapsed))
+        let (lane, task, plain) = (leased.lane, leased.task.clone(), leased.plain);
+        Some((Subject { key, lane, task, fresh: false, plain, claimed: false }, elapsed))
     }
 
-    fn key_free_for(&self, task: &Task, intent: &Intent) -> Result<bool, Fault> {
-        match (intent, &task.spec.ordering_key) {
+    fn key_free_for(&self, subject: &Subject, intent: &Intent) -> Result<bool, Fault> {
+        match (intent, &subject.task.spec.ordering_key) {
             (Intent::Retry { .. }, Some(ordering)) => {
-                let queue = self.board.lane(self.lane_of(task)?)?.queue;
+                let queue = self.board.lane(subject.lane)?.queue;
                 self.key_is_free(queue, ordering.as_str())
             }
             _ => Ok(true),
@@ -100,7 +100,7 @@ impl Session<'_> {
 
     /// Tells of the removal, then removes.
     fn discard(&mut self, subject: Subject, event: Event) -> Result<Subject, Fault> {
-        let lane = self.lane_of(&subject.task)?;
+        let lane = subject.lane;
         let entry = tasklane_core::Entry { stamp: self.stamp(), event };
         let (task, events) = (&subject.task, &mut self.feed.events);
         tasklane_store::codec::encode_feed(events, lane.into(), task, task, &entry);

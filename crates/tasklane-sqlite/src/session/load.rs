@@ -7,7 +7,7 @@ use tasklane_core::{
 use tasklane_store::codec;
 
 use super::Session;
-use crate::board::{Board, Head, REFILL, WorkerSlot};
+use crate::board::{Board, Head, Leased, REFILL, WorkerSlot, line_number};
 use crate::fault::Fault;
 use crate::rows;
 
@@ -23,7 +23,7 @@ impl Session<'_> {
     }
 
     pub(super) fn load(&mut self) -> Result<(), Fault> {
-        self.board = Board::default();
+        let before = std::mem::take(&mut self.board);
         self.dirty.clear();
         self.feed.events.clear();
         self.timers_after = None;
@@ -38,8 +38,8 @@ impl Session<'_> {
         self.load_queues()?;
         self.load_lanes()?;
         self.load_counts()?;
-        self.load_workers()?;
-        self.load_leases()
+        self.load_workers(&before)?;
+        self.load_leases(before)
     }
 
     fn load_queues(&mut self) -> Result<(), Fault> {
@@ -77,25 +77,25 @@ impl Session<'_> {
     }
 
     fn load_counts(&mut self) -> Result<(), Fault> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT lane, priority, state, count FROM tally WHERE count > 0")?;
+        let mut statement = self.connection.prepare_cached("SELECT lane, counts FROM tally")?;
         let mut rows = statement.query([])?;
-        let mut lines = Vec::new();
         while let Some(row) = rows.next()? {
-            let (lane, state): (u32, usize) = (row.get(0)?, row.get(2)?);
-            let priority = Priority::from_number(row.get(1)?)
-                .map_err(|e| Fault::Corrupt(format!("tally of lane {lane}: {e}")))?;
-            let state = StateName::ALL.get(state).copied();
-            let state = state.ok_or_else(|| Fault::Corrupt(format!("tally of lane {lane}")))?;
-            self.board.count(lane, priority, state, row.get(3)?)?;
-            if state == StateName::Pending {
-                lines.push((lane, priority));
+            let lane: u32 = row.get(0)?;
+            let counts = codec::decode_counts(rows::blob(row, 1)?)?;
+            for priority in Priority::DESCENDING {
+                for state in StateName::ALL {
+                    let counted = counts.get(priority.index()).and_then(|c| c.get(state.index()));
+                    let counted = counted.copied().unwrap_or_default();
+                    if counted == 0 {
+                        continue;
+                    }
+                    self.board.count(lane, priority, state, counted as i64)?;
+                    if state == StateName::Pending {
+                        self.board.with_line(lane, priority, crate::board::Line::mark_unknown)?;
+                        self.refill(lane, priority)?;
+                    }
+                }
             }
-        }
-        for (lane, priority) in lines {
-            self.board.with_line(lane, priority, crate::board::Line::mark_unknown)?;
-            self.refill(lane, priority)?;
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Session<'_> {
             Some(place) => (place.ready_at.as_micros(), place.sequence.0 as i64),
             None => (i64::MIN, 0),
         };
-        let wanted = rusqlite::params![lane, priority.number(), at, sequence, limit];
+        let wanted = rusqlite::params![line_number(lane, priority), at, sequence, limit];
         let mut rows = self.sql.select_pending.query(wanted)?;
         let mut heads = Vec::new();
         while let Some(row) = rows.next()? {
@@ -137,7 +137,7 @@ impl Session<'_> {
         Ok(heads)
     }
 
-    fn load_workers(&mut self) -> Result<(), Fault> {
+    fn load_workers(&mut self, before: &Board) -> Result<(), Fault> {
         let mut statement = self
             .connection
             .prepare_cached("SELECT worker, record, registered_at, changed_at FROM worker")?;
@@ -146,14 +146,19 @@ impl Session<'_> {
             let (spec, state) = codec::decode_worker(rows::blob(row, 1)?)?;
             let time = |column| row.get(column).map(Timestamp::from_micros);
             let mut slot = WorkerSlot::new(spec, state, time(2)?, time(3)?, self.tick);
+            let id = WorkerId::from_bytes(row.get(0)?);
             slot.seen_at = self.now;
-            self.board.workers.insert(WorkerId::from_bytes(row.get(0)?), slot);
+            if let Some(known) = before.workers.get(&id) {
+                (slot.seen, slot.seen_at, slot.health) = (known.seen, known.seen_at, known.health);
+            }
+            self.board.workers.insert(id, slot);
         }
         Ok(())
     }
 
-    /// Every lease begins anew at its full length (S7).
-    fn load_leases(&mut self) -> Result<(), Fault> {
+    /// At open every lease begins anew at its full length (S7); after a transaction that failed,
+    /// those that stand go on as they were.
+    fn load_leases(&mut self, mut before: Board) -> Result<(), Fault> {
         let sql = format!(
             "SELECT {} FROM lease l JOIN task t ON t.task = l.task LEFT JOIN standing s ON s.task = t.task",
             rows::COLUMNS_LEAN
@@ -168,7 +173,12 @@ impl Session<'_> {
             if let Some(worker) = self.board.workers.get_mut(&lease.worker) {
                 worker.leases.insert(loaded.key);
             }
-            self.board.leases.begin(loaded.key, loaded.task, false, self.tick, &self.rules);
+            let leased = Leased::new(loaded.lane, loaded.task, false);
+            let same = before.leases.get(loaded.key).is_some_and(|l| l.is_held_by(&lease.token));
+            match before.leases.end(loaded.key).filter(|_| same) {
+                Some(carry) => self.board.leases.resume(loaded.key, leased, carry, &self.rules),
+                None => self.board.leases.begin(loaded.key, leased, self.tick, &self.rules),
+            }
         }
         Ok(())
     }

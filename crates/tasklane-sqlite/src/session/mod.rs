@@ -48,8 +48,8 @@ pub(crate) struct Session<'c> {
     /// The number of the last event.
     last: Sequence,
     feed: Feed,
-    /// Counters to write at the end of the transaction.
-    dirty: Vec<(u32, Priority, StateName)>,
+    /// Lanes whose counters are to be written at the end of the transaction.
+    dirty: Vec<u32>,
     /// Rises when a task may have become claimable.
     claimable: u64,
     /// The key of the last task whose id this store made.
@@ -137,7 +137,7 @@ impl<'c> Session<'c> {
                 self.feed.events,
             ])?;
         }
-        self.sql.commit.raw_execute()?;
+        self.sql.commit.raw_execute().map_err(Fault::Commit)?;
         Ok(())
     }
 
@@ -198,11 +198,10 @@ impl<'c> Session<'c> {
         by: i64,
     ) -> Result<(), Fault> {
         self.board.count(lane, priority, state, by)?;
-        let counter = (lane, priority, state);
         // Neighbours repeat: a look at the last few catches nearly all, the rest is sorted out
         // when they are written.
-        if !self.dirty.iter().rev().take(8).any(|known| *known == counter) {
-            self.dirty.push(counter);
+        if !self.dirty.iter().rev().take(8).any(|known| *known == lane) {
+            self.dirty.push(lane);
         }
         Ok(())
     }
@@ -211,15 +210,9 @@ impl<'c> Session<'c> {
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
         dirty.dedup();
-        for (lane, priority, state) in dirty.drain(..) {
-            let counts = self.board.lane(lane)?.counts.get(priority.index());
-            let count = counts.and_then(|counts| counts.get(state.index())).copied();
-            self.sql.set_count.execute(rusqlite::params![
-                lane,
-                priority.number(),
-                state.index(),
-                count.unwrap_or_default(),
-            ])?;
+        for lane in dirty.drain(..) {
+            let counts = codec::encode_counts(&self.board.lane(lane)?.counts);
+            self.sql.update_counts.execute(rusqlite::params![lane, counts])?;
         }
         self.dirty = dirty;
         Ok(())

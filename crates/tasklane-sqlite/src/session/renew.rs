@@ -54,7 +54,9 @@ impl Session<'_> {
     fn key_of_lease(&self, lease: &LeaseRef) -> Result<Option<i64>, Fault> {
         let is_it = |key: i64| {
             let leased = self.board.leases.get(key);
-            leased.is_some_and(|leased| leased.task.id == lease.task && leased.token == lease.token)
+            leased.is_some_and(|leased| {
+                leased.task.id == lease.task && leased.is_held_by(&lease.token)
+            })
         };
         let key = TaskId::row_key(&lease.task);
         if is_it(key) {

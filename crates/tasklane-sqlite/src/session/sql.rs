@@ -24,19 +24,21 @@ statements! {
     select_task: "SELECT id, lane, spec, payload FROM task WHERE task = ?";
     select_id: "SELECT id FROM task WHERE task = ?";
     insert_pending:
-        "INSERT INTO pending(lane, priority, ready_at, sequence, task, fresh) VALUES (?, ?, ?, ?, ?, ?)";
+        "INSERT INTO pending(line, ready_at, sequence, task, fresh) VALUES (?, ?, ?, ?, ?)";
     delete_pending:
-        "DELETE FROM pending WHERE lane = ? AND priority = ? AND ready_at = ? AND sequence = ?";
+        "DELETE FROM pending WHERE line = ? AND ready_at = ? AND sequence = ?";
     delete_pending_range:
-        "DELETE FROM pending WHERE lane = ? AND priority = ? AND (ready_at, sequence) <= (?, ?)";
+        "DELETE FROM pending WHERE line = ? AND (ready_at, sequence) <= (?, ?)";
     select_pending:
         "SELECT ready_at, sequence, task, fresh FROM pending
-         WHERE lane = ? AND priority = ? AND (ready_at, sequence) > (?, ?)
+         WHERE line = ? AND (ready_at, sequence) > (?, ?)
          ORDER BY ready_at, sequence LIMIT ?";
-    put_lease: "INSERT OR REPLACE INTO lease(task, record) VALUES (?, ?)";
+    insert_lease: "INSERT INTO lease(task, record) VALUES (?, ?)";
+    update_lease: "UPDATE lease SET record = ?2 WHERE task = ?1";
     delete_lease: "DELETE FROM lease WHERE task = ?";
     select_standing: "SELECT record FROM standing WHERE task = ?";
-    put_standing: "INSERT OR REPLACE INTO standing(task, record, result) VALUES (?, ?, ?)";
+    insert_standing: "INSERT INTO standing(task, record, result) VALUES (?, ?, ?)";
+    update_standing: "UPDATE standing SET record = ?2, result = ?3 WHERE task = ?1";
     delete_standing: "DELETE FROM standing WHERE task = ?";
     insert_timer: "INSERT INTO timer(at, task, kind) VALUES (?, ?, ?)";
     delete_timer: "DELETE FROM timer WHERE at = ? AND task = ? AND kind = ?";
@@ -45,7 +47,7 @@ statements! {
     delete_ended: "DELETE FROM ended WHERE state = ? AND queue = ? AND at = ? AND task = ?";
     insert_trail: "INSERT INTO trail(task, sequence, entry) VALUES (?, ?, ?)";
     insert_feed: "INSERT INTO feed(first, count, at, events) VALUES (?, ?, ?, ?)";
-    set_count: "INSERT OR REPLACE INTO tally(lane, priority, state, count) VALUES (?, ?, ?, ?)";
+    update_counts: "UPDATE tally SET counts = ?2 WHERE lane = ?1";
     delete_task: "DELETE FROM task WHERE task = ?";
     delete_trail: "DELETE FROM trail WHERE task = ?";
 }

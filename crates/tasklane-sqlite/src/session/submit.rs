@@ -281,6 +281,9 @@ impl Session<'_> {
         let number = u32::try_from(self.connection.last_insert_rowid())
             .map_err(|_| Fault::Corrupt("lane numbers are used up".into()))?;
         self.board.add_lane(number, lane.clone(), queue);
+        let counts = codec::encode_counts(&codec::Counts::default());
+        let sql = "INSERT INTO tally(lane, counts) VALUES (?, ?)";
+        self.connection.prepare_cached(sql)?.execute(params![number, counts])?;
         self.lanes.insert(number.into(), lane.clone());
         Ok((number, queue))
     }

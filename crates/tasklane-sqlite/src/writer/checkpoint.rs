@@ -59,7 +59,7 @@ impl Checkpointer {
                 }
             })
         };
-        let helper = helper.map_err(|error| Fault::Corrupt(format!("no thread: {error}")))?;
+        let helper = helper.map_err(Fault::no_thread)?;
         Ok(Self {
             commits,
             turn,
@@ -104,7 +104,7 @@ fn length(log: &Path) -> u64 {
     std::fs::metadata(log).map_or(0, |data| data.len())
 }
 
-fn log_path(path: &Path) -> PathBuf {
+pub(super) fn log_path(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     PathBuf::from(log)

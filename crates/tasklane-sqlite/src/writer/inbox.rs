@@ -7,7 +7,6 @@ use std::time::Duration;
 use tasklane_store::StoreError;
 use tokio::sync::oneshot;
 
-use super::INTERVAL_MIN;
 use crate::fault::Fault;
 use crate::session::Session;
 
@@ -124,8 +123,8 @@ impl Inbox {
 
     /// Waits for calls and takes those of the next transaction: settles first, then the others as
     /// far as they fit, and one slice of bulk work. `None` when closed and empty; an empty group
-    /// when nothing came for `interval`.
-    pub(super) fn next_group(&self, interval: Option<Duration>) -> Option<Vec<Box<dyn Work>>> {
+    /// when nothing came for `patience`.
+    pub(super) fn next_group(&self, patience: Option<Duration>) -> Option<Vec<Box<dyn Work>>> {
         let mut state = self.lock();
         loop {
             let group = take_group(&mut state);
@@ -135,11 +134,10 @@ impl Inbox {
             if state.closed {
                 return None;
             }
-            state = match interval {
+            state = match patience {
                 None => self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(interval) => {
-                    let interval = interval.max(INTERVAL_MIN);
-                    let waited = self.filled.wait_timeout(state, interval);
+                Some(patience) => {
+                    let waited = self.filled.wait_timeout(state, patience);
                     let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                     if timeout.timed_out() {
                         return Some(Vec::new());

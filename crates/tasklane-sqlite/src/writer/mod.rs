@@ -2,24 +2,24 @@
 
 mod checkpoint;
 mod inbox;
+mod sync;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use rusqlite::Connection;
 use tasklane_store::{Signal, StoreError};
 use tokio::sync::watch;
 
 use crate::fault::Fault;
 use crate::lanes::Lanes;
-use crate::options::{Durability, Options};
+use crate::options::Options;
 use crate::schema::{self, Location};
 use crate::session::Session;
 use checkpoint::Checkpointer;
 pub(crate) use checkpoint::LOG_BYTES;
 use inbox::Work;
 pub(crate) use inbox::{Class, Inbox};
+use sync::Syncer;
 
 /// What the writer shares with the handles of its store.
 pub(crate) struct Shared {
@@ -81,34 +81,24 @@ pub(crate) fn run(
     shared.signal.send_replace(session.signal());
     opened(Ok(()));
     let mut writer = Writer { shared, session: &mut session, broken: None };
-    let interval = match options.durability {
-        Durability::Interval(interval) => Some(interval),
-        Durability::Fsync | Durability::None => None,
-    };
-    while let Some(group) = shared.inbox.next_group(interval) {
-        if group.is_empty() {
-            // Nothing came for an interval: what was written since the last sync must be synced.
-            sync(&connection, location);
-            continue;
+    let mut syncer = Syncer::new(location, options.durability);
+    while let Some(group) = shared.inbox.next_group(syncer.due_in()) {
+        if !group.is_empty() {
+            writer.run_group(group);
+            syncer.written();
         }
-        writer.run_group(group);
+        if let Err(error) = syncer.sync_if_due() {
+            writer.stop(format!("the log could not be synced: {error}"));
+        }
         if let Some(checkpointer) = &mut checkpointer {
             checkpointer.after_commit(&connection);
         }
-        if interval.is_some() {
-            sync(&connection, location);
-        }
     }
+    // What was written last is due as well.
+    let _ = syncer.sync();
     drop(checkpointer);
     // Leaves a file that needs no recovery; what it fails to do, the next open does.
     let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
-}
-
-/// Syncs the log by a checkpoint, which WAL mode does with `synchronous = NORMAL`.
-fn sync(connection: &Connection, location: &Location) {
-    if matches!(location, Location::File(_)) {
-        let _ = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
-    }
 }
 
 struct Writer<'a, 'c> {
@@ -158,6 +148,12 @@ impl Writer<'_, '_> {
         }
     }
 
+    /// Takes no more writes, for good.
+    fn stop(&mut self, why: String) {
+        self.shared.set_trouble(Some(why.clone()));
+        self.broken = Some(StoreError::Unavailable(why));
+    }
+
     /// Rolls back and makes the board anew. A file that failed a write or a sync is not written
     /// again: what its pages hold is no longer known.
     fn recover(&mut self, fault: &Fault) -> StoreError {
@@ -173,6 +169,3 @@ impl Writer<'_, '_> {
         error
     }
 }
-
-/// How long the inbox waits between looks when a sync is due at an interval.
-pub(crate) const INTERVAL_MIN: Duration = Duration::from_millis(1);

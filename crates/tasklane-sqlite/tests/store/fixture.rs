@@ -72,7 +72,7 @@ impl Fixture for Embedded {
             survives_reopen: self.folder.is_some(),
             leases_restart: true,
             exact_depth: true,
-            backs_up: true,
+            backs_up: self.folder.is_some(),
         }
     }
 

@@ -32,6 +32,7 @@ fn state(queue: &Queue, id: TaskId) -> StateName {
 }
 
 /// The member that a call found wrong.
+#[expect(clippy::panic, reason = "a test that cannot go on should stop")]
 fn field<T: std::fmt::Debug>(outcome: Result<T, QueueError>) -> &'static str {
     match outcome {
         Err(QueueError::Invalid(invalid)) => invalid.field,
@@ -121,8 +122,7 @@ fn options_reach_the_store() {
     assert_eq!(durability(Durability::Fsync, "a"), "fsync");
     assert_eq!(durability(Durability::Interval(LONG), "b"), "interval");
     assert_eq!(durability(Durability::None, "c"), "memory");
-    let mut policies = Policies::default();
-    policies.payload_bytes_max = 3;
+    let policies = Policies { payload_bytes_max: 3, ..Policies::default() };
     let queue = Queue::builder().policies(policies).in_memory().unwrap();
     assert_eq!(field(queue.submit(new_task("a"))), "payload");
 }

@@ -16,7 +16,9 @@ pub use entry::{decode_entry, encode_entry};
 pub use feed::{LaneNumbers, decode_feed, encode_feed, encode_notice};
 pub use primitive::{Damaged, Reader, Writer};
 pub use record::{decode_record, encode_record};
-pub use settings::{decode_queue, decode_worker, encode_queue, encode_worker};
+pub use settings::{
+    Counts, decode_counts, decode_queue, decode_worker, encode_counts, encode_queue, encode_worker,
+};
 pub use spec::{StoredSpec, decode_lane, decode_spec, encode_lane, encode_spec};
 
 /// The version this program writes.

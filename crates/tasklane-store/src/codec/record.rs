@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tasklane_core::{Counts, Lease, State, Task, Withheld};
+use tasklane_core::{Counts, Fence, Lease, Place, State, Task, Timestamp, Withheld};
 
 use super::primitive::{Damaged, Reader, Writer};
 
@@ -10,15 +10,20 @@ use super::primitive::{Damaged, Reader, Writer};
 pub fn encode_record(buffer: Vec<u8>, task: &Task) -> Vec<u8> {
     let mut w = Writer::versioned(buffer);
     write_state(&mut w, &task.state);
-    w.place(task.place);
+    // Mostly what the admission or the lease tells already: then a flag is enough.
+    let admitted =
+        Place { ready_at: task.admission.created.at, sequence: task.admission.created.sequence };
+    w.option(Some(task.place).filter(|place| *place != admitted), Writer::place);
     let Counts { attempts, deliveries, lease_losses, replays } = task.counts;
     for count in [attempts, deliveries, lease_losses, replays] {
         w.number(count.into());
     }
-    w.number(task.fence.as_u64());
-    w.span(task.timeout);
+    w.option(Some(task.fence).filter(|fence| *fence != leased_fence(task)), |w, fence| {
+        w.number(fence.as_u64());
+    });
+    w.option(Some(task.timeout).filter(|timeout| *timeout != task.spec.timeout), Writer::span);
     w.option(task.expires_at, Writer::time);
-    w.time(task.updated_at);
+    w.option(Some(task.updated_at).filter(|at| Some(*at) != told_at(task)), Writer::time);
     w.byte(task.spec.priority.number());
     w.option(task.error.as_deref(), Writer::failure);
     w.option(task.progress.as_deref(), Writer::progress);
@@ -30,17 +35,21 @@ pub fn encode_record(buffer: Vec<u8>, task: &Task) -> Vec<u8> {
 pub fn decode_record(bytes: &[u8], mut task: Task) -> Result<Task, Damaged> {
     let mut r = Reader::versioned(bytes)?;
     task.state = read_state(&mut r)?;
-    task.place = r.place()?;
+    let created = task.admission.created;
+    let admitted = Place { ready_at: created.at, sequence: created.sequence };
+    task.place = r.option(Reader::place)?.unwrap_or(admitted);
     task.counts = Counts {
         attempts: r.small()?,
         deliveries: r.small()?,
         lease_losses: r.small()?,
         replays: r.small()?,
     };
-    task.fence = r.fence()?;
-    task.timeout = r.span()?;
+    let fence = r.option(Reader::fence)?;
+    task.fence = fence.unwrap_or_else(|| leased_fence(&task));
+    task.timeout = r.option(Reader::span)?.unwrap_or(task.spec.timeout);
     task.expires_at = r.option(Reader::time)?;
-    task.updated_at = r.time()?;
+    let updated_at = r.option(Reader::time)?.or_else(|| told_at(&task));
+    task.updated_at = updated_at.ok_or(Damaged("no time of the last change"))?;
     task.spec.priority = r.priority()?;
     task.error = r.option(Reader::failure)?.map(Arc::new);
     task.progress = r.option(Reader::progress)?.map(Arc::new);
@@ -50,6 +59,22 @@ pub fn decode_record(bytes: &[u8], mut task: Task) -> Result<Task, Damaged> {
     }
     r.finish()?;
     Ok(task)
+}
+
+/// Since when a task is in its state, where the state itself tells.
+fn told_at(task: &Task) -> Option<Timestamp> {
+    let name = task.state.name();
+    (name.is_leased() || name.is_terminal()).then(|| task.state_since())
+}
+
+/// The fence of the lease a task has or ended with.
+fn leased_fence(task: &Task) -> Fence {
+    match &task.state {
+        State::Assigned(lease) | State::Running(lease) | State::Completed { lease, .. } => {
+            lease.fence
+        }
+        _ => Fence::default(),
+    }
 }
 
 fn write_state(w: &mut Writer, state: &State) {

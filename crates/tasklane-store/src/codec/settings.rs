@@ -1,8 +1,8 @@
-//! Workers and queue settings.
+//! Workers, queue settings and counters.
 
 use tasklane_core::{
     Aging, Capability, CapabilitySet, DepthLimits, Names, Order, Pattern, Priority, QueueSettings,
-    Retention, Selection, Weight, Weights, WorkerSpec, WorkerState,
+    Retention, Selection, StateName, Weight, Weights, WorkerSpec, WorkerState,
 };
 
 use super::primitive::{Damaged, Reader, Writer, one_of};
@@ -135,4 +135,25 @@ pub fn decode_queue(bytes: &[u8]) -> Result<QueueSettings, Damaged> {
     })?;
     r.finish()?;
     Ok(QueueSettings { paused, order, weight, depth, retention })
+}
+
+/// Tasks of one lane by priority and state.
+pub type Counts = [[u64; StateName::COUNT]; Priority::COUNT];
+
+/// Packs the counters of a lane.
+pub fn encode_counts(counts: &Counts) -> Vec<u8> {
+    let mut w = Writer::versioned(Vec::with_capacity(64));
+    counts.iter().flatten().for_each(|count| w.number(*count));
+    w.0
+}
+
+/// Unpacks the counters of a lane.
+pub fn decode_counts(bytes: &[u8]) -> Result<Counts, Damaged> {
+    let mut r = Reader::versioned(bytes)?;
+    let mut counts = Counts::default();
+    for count in counts.iter_mut().flatten() {
+        *count = r.number()?;
+    }
+    r.finish()?;
+    Ok(counts)
 }

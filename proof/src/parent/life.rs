@@ -1,0 +1,129 @@
+//! One life of the child: started, loaded, killed.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use tasklane_core::SeededRandom;
+
+use super::line::{Line, guard};
+use super::load::Load;
+use crate::Failure;
+use crate::child::READY;
+use crate::history::History;
+
+/// The signal that nobody can catch.
+const SIGKILL: i32 = 9;
+
+/// When the child is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kill {
+    /// This long after it was started, ready or not.
+    AfterStart(Duration),
+    /// This long after it was ready.
+    AfterReady(Duration),
+}
+
+impl Kill {
+    /// Mostly 5 to 60 ms into the load; one in eight while the store is being opened.
+    pub(super) fn choose(random: &mut SeededRandom) -> Self {
+        if random.below(8) == 0 {
+            Self::AfterStart(Duration::from_micros(random.below(12_000)))
+        } else {
+            Self::AfterReady(Duration::from_micros(5_000 + random.below(55_000)))
+        }
+    }
+}
+
+/// How a life went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lived {
+    /// Killed so early that most are not ready yet, and before the first call.
+    KilledWhileOpening,
+    /// Killed under load; it had been ready after this time.
+    Killed(Duration),
+    /// It ended by itself, which it must not.
+    EndedByItself(String),
+}
+
+/// Starts a child on `store`, puts the load on it and kills it.
+pub(super) fn live(
+    program: &Path,
+    store: &Path,
+    history: &Mutex<History>,
+    load: &mut Load,
+    kill: Kill,
+    random: &mut SeededRandom,
+) -> Result<Lived, Failure> {
+    let started = Instant::now();
+    let mut child = Command::new(program)
+        .arg("child")
+        .arg("--store")
+        .arg(store)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let served = match kill {
+        Kill::AfterStart(after) => {
+            std::thread::sleep(after);
+            Ok(None)
+        }
+        Kill::AfterReady(after) => under_load(&mut child, history, load, started, after, random),
+    };
+    let status = end(&mut child)?;
+    guard(history).killed()?;
+    let ready_after = served?;
+    Ok(match (status.signal(), ready_after) {
+        (Some(SIGKILL), Some(ready_after)) => Lived::Killed(ready_after),
+        (Some(SIGKILL), None) => Lived::KilledWhileOpening,
+        _ => Lived::EndedByItself(status.to_string()),
+    })
+}
+
+/// Lets the clients make calls for a while and kills the child; how long it took to be ready,
+/// which it never is if it ends by itself.
+fn under_load(
+    child: &mut Child,
+    history: &Mutex<History>,
+    load: &mut Load,
+    started: Instant,
+    after: Duration,
+    random: &mut SeededRandom,
+) -> Result<Option<Duration>, Failure> {
+    let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err("the child has no pipes".into());
+    };
+    let mut output = BufReader::new(output);
+    if !is_ready(&mut output)? {
+        // It closed its output, so it is about to end: the kill must not hide how.
+        child.wait()?;
+        return Ok(None);
+    }
+    let ready_after = started.elapsed();
+    let line = Line::new(history, input);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| line.read_answers(output));
+        let clients = scope.spawn(|| load.run(&line, random));
+        std::thread::sleep(after);
+        // Before anything else is looked at: the clients only end when it is gone.
+        end(child)?;
+        reader.join().map_err(|_| "the reader of answers panicked")??;
+        clients.join().map_err(|_| "a client panicked")?;
+        Ok(Some(ready_after))
+    })
+}
+
+/// Kills, and waits until nothing of the child is left that could write.
+fn end(child: &mut Child) -> std::io::Result<ExitStatus> {
+    child.kill()?;
+    child.wait()
+}
+
+fn is_ready(output: &mut BufReader<ChildStdout>) -> Result<bool, Failure> {
+    let mut line = String::new();
+    output.read_line(&mut line)?;
+    Ok(line.trim_end() == READY)
+}
