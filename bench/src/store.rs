@@ -1,8 +1,9 @@
 //! The embedded store alone: durable submits, claims and settles per second.
 //!
 //! `cargo run --release -p tasklane-bench --bin store -- [--queued N] [--batch N] [--lanes N]
-//! [--payload BYTES] [--count N] [--retain]`. One caller at a time keeps `--in-flight` calls
-//! queued, as a server's micro-batching does. Figures go to standard output, one line each.
+//! [--payload BYTES] [--count N] [--in-flight N] [--retain] [--backup]`. One caller keeps
+//! `--in-flight` calls queued, as a server's micro-batching does. `--retain` removes ended tasks
+//! meanwhile, `--backup` copies the store meanwhile. `bench/run` runs the whole matrix.
 #![expect(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -35,10 +36,17 @@ struct Settings {
     count: usize,
     in_flight: usize,
     retain: bool,
+    backup: bool,
 }
 
 fn main() {
-    let settings = parse(std::env::args().skip(1));
+    let settings = match parse(std::env::args().skip(1)) {
+        Ok(settings) => settings,
+        Err(problem) => {
+            eprintln!("{problem}");
+            std::process::exit(2);
+        }
+    };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = open(folder.path());
     println!("{settings:?}");
@@ -49,6 +57,7 @@ fn main() {
         println!("filled {} in {:.1} s", settings.queued, started.elapsed().as_secs_f64());
     }
     let Settings { count, batch, in_flight, .. } = settings;
+    let backup = settings.backup.then(|| back_up(&store, folder.path()));
     report(
         "submit",
         count,
@@ -64,12 +73,26 @@ fn main() {
     drop(claimed);
     let took = drain(&store, worker, count.min(settings.queued), batch, settings.retain);
     report("drain", count.min(settings.queued) / batch * batch, took);
+    if let Some(backup) = backup {
+        backup.join().expect("a backup");
+    }
     println!("rss {} MB", rss_mb());
     drop(store);
     let started = Instant::now();
     let store = open(folder.path());
     let waiting = block_on(store.stats()).expect("stats").total(StateName::Pending);
     println!("reopened with {waiting} pending in {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
+}
+
+/// Copies the store while the figures are taken.
+fn back_up(store: &Arc<SqliteStore>, folder: &std::path::Path) -> std::thread::JoinHandle<()> {
+    let (store, to) = (store.clone(), folder.join("copy.db"));
+    std::thread::spawn(move || {
+        let started = Instant::now();
+        block_on(store.backup(&to)).expect("a copy");
+        let megabytes = std::fs::metadata(&to).map_or(0, |data| data.len() >> 20);
+        println!(" backup: {megabytes} MB in {:.1} s, meanwhile:", started.elapsed().as_secs_f64());
+    })
 }
 
 fn open(folder: &std::path::Path) -> Arc<SqliteStore> {
@@ -283,7 +306,7 @@ fn rss_mb() -> usize {
     line.split_whitespace().nth(1).and_then(|kb| kb.parse::<usize>().ok()).unwrap_or(0) / 1024
 }
 
-fn parse(arguments: impl Iterator<Item = String>) -> Settings {
+fn parse(arguments: impl Iterator<Item = String>) -> Result<Settings, String> {
     let mut settings = Settings {
         queued: 100_000,
         batch: 100,
@@ -292,20 +315,25 @@ fn parse(arguments: impl Iterator<Item = String>) -> Settings {
         count: 200_000,
         in_flight: 1,
         retain: false,
+        backup: false,
     };
     let mut arguments = arguments.peekable();
     while let Some(flag) = arguments.next() {
-        let mut number = || arguments.next().and_then(|n| n.parse().ok()).expect("a number");
+        let mut number = || {
+            let number = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0);
+            number.ok_or(format!("{flag} wants a number above 0"))
+        };
         match flag.as_str() {
-            "--queued" => settings.queued = number(),
-            "--batch" => settings.batch = number(),
-            "--lanes" => settings.lanes = number(),
-            "--payload" => settings.payload = number(),
-            "--count" => settings.count = number(),
-            "--in-flight" => settings.in_flight = number(),
+            "--queued" => settings.queued = number()?,
+            "--batch" => settings.batch = number()?,
+            "--lanes" => settings.lanes = number()?,
+            "--payload" => settings.payload = number()?,
+            "--count" => settings.count = number()?,
+            "--in-flight" => settings.in_flight = number()?,
             "--retain" => settings.retain = true,
-            other => panic!("unknown flag {other}"),
+            "--backup" => settings.backup = true,
+            other => return Err(format!("unknown flag {other}")),
         }
     }
-    settings
+    Ok(settings)
 }
