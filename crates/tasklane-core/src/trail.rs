@@ -8,9 +8,9 @@ use crate::spec::Spec;
 use crate::state::{Lease, State};
 use crate::task::{Admission, Task};
 
-/// What must be stored with `entry`, given the task before it: the entry itself unless the task
-/// will show it, and what the task showed of a lease that now ends.
-pub fn to_store(before: &Task, entry: &Entry) -> Vec<Entry> {
+/// What must be stored with `entry`, given the lease the task had before it: the entry itself
+/// unless the task will show it, and what the task showed of a lease that now ends.
+pub fn to_store(held: Option<&Lease>, entry: &Entry) -> Vec<Entry> {
     let shown = matches!(
         entry.event,
         Event::Submitted
@@ -27,7 +27,7 @@ pub fn to_store(before: &Task, entry: &Entry) -> Vec<Entry> {
     }
     let mut entries = Vec::new();
     let keeps_lease = matches!(entry.event, Event::Updated(_));
-    if let (Some(lease), false) = (before.state.lease(), keeps_lease) {
+    if let (Some(lease), false) = (held, keeps_lease) {
         entries.extend(of_lease(lease));
     }
     entries.push(entry.clone());

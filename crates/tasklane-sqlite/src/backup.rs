@@ -22,7 +22,9 @@ pub(crate) fn backup(connection: &Connection, to: &Path) -> Result<(), Fault> {
         let text = format!("{} is there already; choose a new file", to.display());
         return Err(StoreError::Unavailable(text).into());
     }
-    let partial = to.with_extension("partial");
+    let mut partial = to.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = std::path::PathBuf::from(partial);
     let _ = std::fs::remove_file(&partial);
     let mut copy = Connection::open(&partial)?;
     copy.pragma_update(None, "synchronous", "OFF")?;

@@ -3,10 +3,11 @@
 
 use hashbrown::HashMap;
 use rusqlite::{Connection, OptionalExtension, params};
-use tasklane_core::{State, Task, trail};
+use tasklane_core::{State, StateName, Task, Timestamp, trail};
 use tasklane_store::{Finding, codec};
 
 use crate::board::line_number;
+use crate::ended;
 use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::rows::{self, COLUMNS_LEAN, JOINED, Loaded};
@@ -114,12 +115,7 @@ impl Check<'_> {
             None => false,
         };
         let ended = match state.ended() {
-            Some(ended) => {
-                let queues =
-                    "SELECT 1 FROM ended WHERE state = ? AND queue IN (SELECT queue FROM queue)
-                              AND at = ? AND task = ?";
-                there(queues, params![state.name().index(), ended.at.as_micros(), key])?
-            }
+            Some(ended) => self.is_listed(state.name(), ended.at, key)?,
             None => false,
         };
         Ok([
@@ -128,6 +124,20 @@ impl Check<'_> {
             ("timer", state.due_at().is_some(), due),
             ("ended", state.ended().is_some(), ended),
         ])
+    }
+
+    fn is_listed(&self, state: StateName, at: Timestamp, key: i64) -> Result<bool, Fault> {
+        let sql = "SELECT tasks FROM ended WHERE state = ? AND queue IN (SELECT queue FROM queue)
+                   AND at = ?";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut found = statement.query(params![state.index(), at.as_micros()])?;
+        while let Some(row) = found.next()? {
+            let tasks = ended::unpack(rows::blob(row, 0)?)?;
+            if tasks.iter().any(|ended| ended.key == key) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn counters(&mut self) -> Result<(), Fault> {
@@ -159,14 +169,24 @@ impl Check<'_> {
 
     /// Rows of tasks that are not there.
     fn strays(&mut self) -> Result<(), Fault> {
-        for table in ["pending", "lease", "standing", "timer", "ended", "trail", "ordered", "alias"]
-        {
+        for table in ["pending", "lease", "standing", "timer", "trail", "ordered", "alias"] {
             let sql =
                 format!("SELECT count(*) FROM {table} WHERE task NOT IN (SELECT task FROM task)");
             let strays: u64 = self.connection.query_row(&sql, [], |row| row.get(0))?;
             if strays > 0 {
                 self.find(table, format!("{strays} rows of tasks that are not there"));
             }
+        }
+        let mut parts = self.connection.prepare("SELECT tasks FROM ended")?;
+        let mut there = self.connection.prepare("SELECT 1 FROM task WHERE task = ?")?;
+        let (mut found, mut strays) = (parts.query([])?, 0);
+        while let Some(row) = found.next()? {
+            for ended in ended::unpack(rows::blob(row, 0)?)? {
+                strays += u64::from(!there.exists([ended.key])?);
+            }
+        }
+        if strays > 0 {
+            self.find("ended", format!("{strays} tasks that are not there"));
         }
         Ok(())
     }

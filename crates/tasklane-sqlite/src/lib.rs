@@ -15,6 +15,7 @@
 mod backup;
 mod board;
 mod check;
+mod ended;
 mod fault;
 mod lanes;
 mod options;

@@ -14,6 +14,7 @@ use tasklane_store::{
 };
 use tokio::sync::oneshot;
 
+use crate::ended::{self, Ended};
 use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::rows::{self, COLUMNS, COLUMNS_LEAN, JOINED, Loaded};
@@ -212,14 +213,25 @@ impl View<'_> {
         let lines = self.ended_lines(&states)?;
         let mut heads = Vec::new();
         for (state, queue) in lines {
-            let sql =
-                "SELECT at, task FROM ended WHERE state = ? AND queue = ? AND (at, task) < (?, ?)
-                       ORDER BY at DESC, task DESC LIMIT ?";
+            let sql = "SELECT at, tasks FROM ended WHERE state = ? AND queue = ? AND at <= ?
+                       ORDER BY at DESC";
             let mut statement = self.connection.prepare_cached(sql)?;
-            let wanted = params![state, queue, after.major, after.minor, limits::EXAMINED_MAX + 1];
-            let mut found = statement.query(wanted)?;
+            let mut found = statement.query(params![state, queue, after.major])?;
+            let (mut seen, mut last) = (0, i64::MAX);
             while let Some(row) = found.next()? {
-                heads.push((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+                let at: i64 = row.get(0)?;
+                // Those of one moment may stand in several rows: all or none of them.
+                if seen > limits::EXAMINED_MAX && at != last {
+                    break;
+                }
+                last = at;
+                let tasks = ended::unpack(rows::blob(row, 1)?)?;
+                let behind = |ended: &Ended| (at, ended.key) < (after.major, after.minor);
+                let before = heads.len();
+                heads.extend(
+                    tasks.iter().filter(|ended| behind(ended)).map(|ended| (at, ended.key)),
+                );
+                seen += heads.len() - before;
             }
         }
         heads.sort_unstable_by(|one, other| other.cmp(one));

@@ -39,10 +39,10 @@ CREATE TABLE standing(task INTEGER PRIMARY KEY, record BLOB NOT NULL, result BLO
 -- kind 0: due, 1: expires
 CREATE TABLE timer(at INTEGER NOT NULL, task INTEGER NOT NULL, kind INTEGER NOT NULL,
     PRIMARY KEY(at, task, kind)) WITHOUT ROWID;
--- flags: 1 has trail rows, 2 has an idempotency key, 4 has an alias
+-- tasks that ended together, packed (see ended.rs): a row per transaction, not per task
 CREATE TABLE ended(state INTEGER NOT NULL, queue INTEGER NOT NULL, at INTEGER NOT NULL,
-    task INTEGER NOT NULL, lane INTEGER NOT NULL, priority INTEGER NOT NULL,
-    flags INTEGER NOT NULL, PRIMARY KEY(state, queue, at, task)) WITHOUT ROWID;
+    part INTEGER NOT NULL, tasks BLOB NOT NULL,
+    PRIMARY KEY(state, queue, at, part)) WITHOUT ROWID;
 -- sequence 0 marks a trail whose oldest entries were dropped
 CREATE TABLE trail(task INTEGER NOT NULL, sequence INTEGER NOT NULL, entry BLOB NOT NULL,
     PRIMARY KEY(task, sequence)) WITHOUT ROWID;

@@ -226,7 +226,7 @@ impl Life {
         let before = self.task.clone();
         self.sequence = self.sequence.next();
         let entry = Entry { stamp: Stamp { at: self.now, sequence: self.sequence }, event };
-        self.stored.extend(trail::to_store(&before, &entry));
+        self.stored.extend(trail::to_store(before.state.lease(), &entry));
         self.task.apply(&entry).unwrap();
         self.see(before, asked, Verdict::Changed(entry.event));
     }

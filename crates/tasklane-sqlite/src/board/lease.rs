@@ -103,11 +103,12 @@ impl Leases {
         self.by_key.insert(key, Box::new(leased));
     }
 
-    /// Ends a lease.
-    pub(crate) fn end(&mut self, key: i64) -> Option<Carry> {
-        let leased = self.by_key.remove(&key)?;
+    /// Takes a lease off the board: to end it, or to put it back with [`Leases::resume`].
+    pub(crate) fn end(&mut self, key: i64) -> Option<(Leased, Carry)> {
+        let leased = *self.by_key.remove(&key)?;
         self.checks.remove(&(leased.check_at, key));
-        Some(Carry { ends: leased.ends, since: leased.since })
+        let carry = Carry { ends: leased.ends, since: leased.since };
+        Some((leased, carry))
     }
 
     /// Makes a lease last its full length from now. Costs no more than a look-up: when its old

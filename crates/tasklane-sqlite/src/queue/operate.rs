@@ -100,7 +100,7 @@ impl Queue {
     }
 
     /// Writes a consistent copy to a new file while the queue serves (S19). A store is made from
-    /// it with [`restore`](crate::restore).
+    /// it with [`restore`](crate::restore). A queue in memory is not copied.
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<(), QueueError> {
         let path = path.as_ref();
         if path.file_name().is_none() {

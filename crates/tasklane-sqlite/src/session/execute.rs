@@ -2,11 +2,13 @@
 
 use bytes::Bytes;
 use tasklane_core::lifecycle::{self, Decision, Elapsed, Moment};
-use tasklane_core::{Command, Event, Intent, LeaseToken, Outcome, Refusal, Task, TaskId};
-use tasklane_store::Changed;
+use tasklane_core::{Command, Entry, Event, Intent, LeaseToken, Outcome, Refusal, Task};
+use tasklane_store::{Changed, codec};
 
 use super::Session;
-use super::change::{EndedRow, HAS_ALIAS, HAS_KEY, HAS_TRAIL, Subject};
+use super::change::Subject;
+use crate::board::Leased;
+use crate::ended::{Ended, HAS_ALIAS, HAS_KEY, HAS_TRAIL};
 use crate::fault::Fault;
 use crate::rows;
 
@@ -19,56 +21,72 @@ impl Session<'_> {
     }
 
     fn execute_one(&mut self, command: &Command) -> Result<Result<Changed, Refusal>, Fault> {
-        let Some((subject, elapsed)) = self.subject(command.task)? else {
+        let (id, intent) = (command.task, &command.intent);
+        let key = id.row_key();
+        if self.board.leases.get(key).is_some_and(|leased| leased.task.id == id) {
+            return self.execute_leased(key, None, intent);
+        }
+        let Some(loaded) = rows::load(self.connection, &self.lanes, id)? else {
             return Ok(Err(Refusal::NotFound));
         };
-        self.carry_out(subject, elapsed, &command.intent)
+        if self.board.leases.get(loaded.key).is_some() {
+            return self.execute_leased(loaded.key, None, intent);
+        }
+        self.execute_loaded(
+            Subject::new(loaded.key, loaded.lane, loaded.task, loaded.fresh),
+            intent,
+        )
     }
 
-    /// Lets core decide on a task as it is, and makes what comes of it.
-    pub(super) fn carry_out(
+    /// On a task that a worker holds: it is on the board, no row need be read. `gone` stands in
+    /// for its deadlines when its worker leaves.
+    pub(super) fn execute_leased(
         &mut self,
-        subject: Subject,
-        elapsed: Elapsed,
+        key: i64,
+        gone: Option<Elapsed>,
         intent: &Intent,
     ) -> Result<Result<Changed, Refusal>, Fault> {
-        let key_free = self.key_free_for(&subject, intent)?;
-        let moment = Moment { now: self.now, rules: &self.rules, elapsed, key_free };
-        match lifecycle::decide(&subject.task, intent, &moment, &mut self.random) {
+        let Some(leased) = self.board.leases.get(key) else { return Ok(Err(Refusal::LeaseLost)) };
+        let elapsed = gone.unwrap_or_else(|| leased.elapsed(self.tick, &self.rules));
+        let moment = Moment { now: self.now, rules: &self.rules, elapsed, key_free: true };
+        match lifecycle::decide(&leased.task, intent, &moment, &mut self.random) {
             Ok(Decision::Change(event)) => {
-                let discarded = matches!(event, Event::Discarded);
-                let subject = if discarded {
-                    self.discard(subject, event)?
-                } else {
-                    self.change(subject, event, result_of(intent))?
+                let Some((leased, carry)) = self.board.leases.end(key) else {
+                    return Ok(Err(Refusal::LeaseLost));
                 };
+                let Leased { lane, task, plain, .. } = leased;
+                let carry = Some(carry);
+                let subject =
+                    Subject { key, lane, task, fresh: false, plain, claimed: false, carry };
+                let subject = self.change(subject, event, result_of(intent))?;
                 Ok(Ok(changed(&subject.task, false)))
             }
-            Ok(Decision::Nothing) => Ok(Ok(changed(&subject.task, true))),
-            Err(Refusal::LeaseLost) => self.repeated(&subject, intent),
+            Ok(Decision::Nothing) => Ok(Ok(changed(&leased.task, true))),
+            Err(Refusal::LeaseLost) => self.repeated(key, intent),
             Err(refusal) => Ok(Err(refusal)),
         }
     }
 
-    /// A task by its id, and which of its deadlines have passed.
-    fn subject(&mut self, id: TaskId) -> Result<Option<(Subject, Elapsed)>, Fault> {
-        let key = id.row_key();
-        if let Some(found) = self.leased(key).filter(|(subject, _)| subject.task.id == id) {
-            return Ok(Some(found));
+    /// On a task that nobody holds.
+    fn execute_loaded(
+        &mut self,
+        subject: Subject,
+        intent: &Intent,
+    ) -> Result<Result<Changed, Refusal>, Fault> {
+        let (elapsed, key_free) = (Elapsed::default(), self.key_free_for(&subject, intent)?);
+        let moment = Moment { now: self.now, rules: &self.rules, elapsed, key_free };
+        match lifecycle::decide(&subject.task, intent, &moment, &mut self.random) {
+            Ok(Decision::Change(event)) => {
+                let subject = match event {
+                    Event::Discarded => self.discard(subject, event)?,
+                    event => self.change(subject, event, result_of(intent))?,
+                };
+                Ok(Ok(changed(&subject.task, false)))
+            }
+            Ok(Decision::Nothing) => Ok(Ok(changed(&subject.task, true))),
+            Err(Refusal::LeaseLost) => self.repeated(subject.key, intent),
+            Err(refusal) => Ok(Err(refusal)),
         }
-        let Some(loaded) = rows::load(self.connection, &self.lanes, id)? else { return Ok(None) };
-        if let Some(found) = self.leased(loaded.key) {
-            return Ok(Some(found));
-        }
-        let subject = Subject::new(loaded.key, loaded.lane, loaded.task, loaded.fresh);
-        Ok(Some((subject, Elapsed::default())))
-    }
-
-    pub(super) fn leased(&self, key: i64) -> Option<(Subject, Elapsed)> {
-        let leased = self.board.leases.get(key)?;
-        let elapsed = leased.elapsed(self.tick, &self.rules);
-        let (lane, task, plain) = (leased.lane, leased.task.clone(), leased.plain);
-        Some((Subject { key, lane, task, fresh: false, plain, claimed: false }, elapsed))
     }
 
     fn key_free_for(&self, subject: &Subject, intent: &Intent) -> Result<bool, Fault> {
@@ -82,13 +100,9 @@ impl Session<'_> {
     }
 
     /// A settle whose token is not the current one may be the repetition of one that succeeded.
-    fn repeated(
-        &mut self,
-        subject: &Subject,
-        intent: &Intent,
-    ) -> Result<Result<Changed, Refusal>, Fault> {
+    fn repeated(&mut self, key: i64, intent: &Intent) -> Result<Result<Changed, Refusal>, Fault> {
         let Some((token, outcome)) = settle_of(intent) else { return Ok(Err(Refusal::LeaseLost)) };
-        let (entries, _) = rows::trail(self.connection, subject.key)?;
+        let (entries, _) = rows::trail(self.connection, key)?;
         let repeat = lifecycle::repeated(&entries, token, outcome.digest());
         Ok(repeat.ok_or(Refusal::LeaseLost).map(|repeat| Changed {
             state: repeat.state,
@@ -100,22 +114,16 @@ impl Session<'_> {
 
     /// Tells of the removal, then removes.
     fn discard(&mut self, subject: Subject, event: Event) -> Result<Subject, Fault> {
-        let lane = subject.lane;
-        let entry = tasklane_core::Entry { stamp: self.stamp(), event };
-        let (task, events) = (&subject.task, &mut self.feed.events);
-        tasklane_store::codec::encode_feed(events, lane.into(), task, task, &entry);
+        let Subject { key, lane, task, .. } = &subject;
+        let entry = Entry { stamp: self.stamp(), event };
+        codec::encode_feed(&mut self.feed.events, (*lane).into(), None, task, &entry);
+        let state = task.state.name();
         let Some(ended) = task.state.ended() else {
-            return Err(rows::corrupt(subject.key, "discarded before its end"));
+            return Err(rows::corrupt(*key, "discarded before its end"));
         };
-        self.remove(&EndedRow {
-            key: subject.key,
-            state: task.state.name(),
-            queue: self.board.lane(lane)?.queue,
-            at: ended.at.as_micros(),
-            lane,
-            priority: task.spec.priority,
-            flags: HAS_TRAIL | HAS_KEY | HAS_ALIAS,
-        })?;
+        self.forget_end(*key, *lane, state, ended.at)?;
+        let (priority, flags) = (task.spec.priority, HAS_TRAIL | HAS_KEY | HAS_ALIAS);
+        self.remove(state, &Ended { key: *key, lane: *lane, priority, flags })?;
         Ok(subject)
     }
 }

@@ -25,9 +25,11 @@ impl Session<'_> {
     pub(super) fn load(&mut self) -> Result<(), Fault> {
         let before = std::mem::take(&mut self.board);
         self.dirty.clear();
+        self.ended.clear();
         self.feed.events.clear();
         self.timers_after = None;
         self.idempotency_after = None;
+        self.pruned_to = None;
         let one = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         self.epoch = one("SELECT value FROM meta WHERE name = 'epoch'")? as u64;
         self.aliases = one("SELECT count(*) FROM alias")? as u64;
@@ -176,7 +178,9 @@ impl Session<'_> {
             let leased = Leased::new(loaded.lane, loaded.task, false);
             let same = before.leases.get(loaded.key).is_some_and(|l| l.is_held_by(&lease.token));
             match before.leases.end(loaded.key).filter(|_| same) {
-                Some(carry) => self.board.leases.resume(loaded.key, leased, carry, &self.rules),
+                Some((_, carry)) => {
+                    self.board.leases.resume(loaded.key, leased, carry, &self.rules)
+                }
                 None => self.board.leases.begin(loaded.key, leased, self.tick, &self.rules),
             }
         }

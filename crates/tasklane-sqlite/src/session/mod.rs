@@ -6,7 +6,9 @@
 
 mod change;
 mod claim;
+mod end;
 mod execute;
+mod key;
 mod load;
 mod overdue;
 mod prune;
@@ -26,6 +28,7 @@ use tasklane_core::{Clock, Priority, Sequence, Stamp, StateName, Timestamp, Weig
 use tasklane_store::{Position, Subject, codec};
 
 use crate::board::Board;
+use crate::ended::Ended;
 use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::system::SystemRandom;
@@ -50,6 +53,8 @@ pub(crate) struct Session<'c> {
     feed: Feed,
     /// Lanes whose counters are to be written at the end of the transaction.
     dirty: Vec<u32>,
+    /// Tasks that ended in this transaction.
+    ended: Vec<(StateName, u32, Ended)>,
     /// Rises when a task may have become claimable.
     claimable: u64,
     /// The key of the last task whose id this store made.
@@ -62,6 +67,8 @@ pub(crate) struct Session<'c> {
     leases_first: bool,
     /// Where the last look at the timers ended.
     timers_after: Option<(i64, i64, i64)>,
+    /// Which line of ended tasks the next slice of retention begins with.
+    pruned_to: Option<(StateName, u32)>,
     /// Where the last look at old idempotency records ended.
     idempotency_after: Option<(i64, i64, String)>,
     /// When lanes were last compared with the index.
@@ -100,12 +107,14 @@ impl<'c> Session<'c> {
             last: Sequence::default(),
             feed: Feed::default(),
             dirty: Vec::new(),
+            ended: Vec::new(),
             claimable: 0,
             last_key: 0,
             max_key: 0,
             aliases: 0,
             leases_first: false,
             timers_after: None,
+            pruned_to: None,
             idempotency_after: None,
             probed: Duration::ZERO,
             buffer: Vec::new(),
@@ -129,6 +138,7 @@ impl<'c> Session<'c> {
     /// Writes what was gathered, and commits: after this the transaction is on disk.
     pub(crate) fn finish(&mut self) -> Result<(), Fault> {
         self.write_counts()?;
+        self.write_ends()?;
         if self.feed.count > 0 {
             self.sql.insert_feed.execute(rusqlite::params![
                 self.feed.first.0,

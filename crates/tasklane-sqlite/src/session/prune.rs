@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use rusqlite::params;
-use tasklane_core::{Priority, StateName, WorkerState, limits};
+use tasklane_core::{StateName, WorkerState, limits};
 use tasklane_store::{Prune, Pruned};
 
 use super::Session;
-use super::change::EndedRow;
+use crate::ended::{self, Ended};
 use crate::fault::Fault;
 use crate::rows;
 
@@ -25,6 +25,8 @@ impl Session<'_> {
         Ok(pruned)
     }
 
+    /// Line by line of what has ended, from where the last slice stopped: however many lines there
+    /// are, each slice gets further.
     fn prune_tasks(
         &mut self,
         prune: &Prune,
@@ -32,60 +34,85 @@ impl Session<'_> {
         pruned: &mut Pruned,
     ) -> Result<(), Fault> {
         let mut room = prune.limit.min(limits::SLICE_TASKS);
+        let from = self.pruned_to.take();
         let terminal = StateName::ALL.into_iter().filter(|state| state.is_terminal());
-        for state in terminal {
-            let queues: Vec<_> = self
-                .board
-                .queues()
-                .filter(|(_, slot)| slot.counts.get(state.index()).is_some_and(|n| *n > 0))
-                .map(|(number, slot)| (number, slot.settings.retention))
-                .collect();
-            for (queue, own) in queues {
-                let retention = own.filter(|_| !prune.override_queues).unwrap_or(prune.retention);
-                let Some(kept) = retention.of(state) else { continue };
-                let ended_by = self.now.minus(kept).as_micros();
-                for row in self.ended_rows(state, queue, ended_by, room + 1)? {
-                    if room == 0 || started.elapsed() >= limits::SLICE_TIME {
-                        pruned.more = true;
-                        return Ok(());
-                    }
-                    self.remove(&row)?;
-                    if let Some(count) = pruned.tasks.get_mut(state.index()) {
-                        *count += 1;
-                    }
-                    room -= 1;
-                }
+        let lines = terminal.flat_map(|state| {
+            let has_some = move |counts: &[u64]| counts.get(state.index()).is_some_and(|n| *n > 0);
+            let queues = self.board.queues().filter(move |(_, slot)| has_some(&slot.counts));
+            queues.map(move |(number, slot)| (state, number, slot.settings.retention))
+        });
+        let lines: Vec<_> = lines
+            .filter(|(state, queue, _)| from.is_none_or(|from| (*state, *queue) >= from))
+            .collect();
+        for (state, queue, own) in lines {
+            let retention = own.filter(|_| !prune.override_queues).unwrap_or(prune.retention);
+            let Some(kept) = retention.of(state) else { continue };
+            let over = self.now.minus(kept).as_micros();
+            if !self.prune_line(state, queue, over, started, &mut room, pruned)? {
+                self.pruned_to = Some((state, queue));
+                pruned.more = true;
+                return Ok(());
             }
         }
+        // This slice began in the middle: the beginning is still to be looked at.
+        pruned.more |= from.is_some();
         Ok(())
     }
 
-    fn ended_rows(
+    /// Removes what ended in one state and queue by `over`. Says whether that was all.
+    fn prune_line(
+        &mut self,
+        state: StateName,
+        queue: u32,
+        over: i64,
+        started: Instant,
+        room: &mut usize,
+        pruned: &mut Pruned,
+    ) -> Result<bool, Fault> {
+        for (at, part, tasks) in self.parts(state, queue, over, *room)? {
+            let mut removed = 0;
+            for ended in &tasks {
+                let some = removed > 0 || pruned.tasks_total() > 0;
+                let late = some && started.elapsed() >= limits::SLICE_TIME;
+                if *room == 0 || late {
+                    break;
+                }
+                self.remove(state, ended)?;
+                removed += 1;
+                *room -= 1;
+            }
+            if let Some(count) = pruned.tasks.get_mut(state.index()) {
+                *count += removed as u64;
+            }
+            let left = tasks.get(removed..).unwrap_or_default();
+            self.rewrite_part(state, queue, at, part, left)?;
+            if !left.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(self.parts(state, queue, over, 1)?.is_empty())
+    }
+
+    /// The oldest rows of ended tasks, with at least `limit` tasks if there are so many.
+    fn parts(
         &self,
         state: StateName,
         queue: u32,
-        ended_by: i64,
+        over: i64,
         limit: usize,
-    ) -> Result<Vec<EndedRow>, Fault> {
-        let sql = "SELECT at, task, lane, priority, flags FROM ended
-                   WHERE state = ? AND queue = ? AND at <= ? ORDER BY at, task LIMIT ?";
+    ) -> Result<Vec<(i64, i64, Vec<Ended>)>, Fault> {
+        let sql = "SELECT at, part, tasks FROM ended
+                   WHERE state = ? AND queue = ? AND at <= ? ORDER BY at, part";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let mut found = statement.query(params![state.index(), queue, ended_by, limit])?;
-        let mut ended = Vec::new();
-        while let Some(row) = found.next()? {
-            let key = row.get(1)?;
-            ended.push(EndedRow {
-                key,
-                state,
-                queue,
-                at: row.get(0)?,
-                lane: row.get(2)?,
-                priority: Priority::from_number(row.get(3)?)
-                    .map_err(|_| rows::corrupt(key, "ended with an unknown priority"))?,
-                flags: row.get(4)?,
-            });
+        let mut found = statement.query(params![state.index(), queue, over])?;
+        let (mut parts, mut tasks) = (Vec::new(), 0);
+        while tasks < limit.max(1) {
+            let Some(row) = found.next()? else { break };
+            let part = ended::unpack(rows::blob(row, 2)?)?;
+            tasks += part.len();
+            parts.push((row.get(0)?, row.get(1)?, part));
         }
-        Ok(ended)
+        Ok(parts)
     }
 
     /// From the old end on, as long as each row is too old or too many: a clock that stepped back

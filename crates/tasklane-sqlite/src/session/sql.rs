@@ -43,8 +43,7 @@ statements! {
     insert_timer: "INSERT INTO timer(at, task, kind) VALUES (?, ?, ?)";
     delete_timer: "DELETE FROM timer WHERE at = ? AND task = ? AND kind = ?";
     insert_ended:
-        "INSERT INTO ended(state, queue, at, task, lane, priority, flags) VALUES (?, ?, ?, ?, ?, ?, ?)";
-    delete_ended: "DELETE FROM ended WHERE state = ? AND queue = ? AND at = ? AND task = ?";
+        "INSERT INTO ended(state, queue, at, part, tasks) VALUES (?, ?, ?, ?, ?)";
     insert_trail: "INSERT INTO trail(task, sequence, entry) VALUES (?, ?, ?)";
     insert_feed: "INSERT INTO feed(first, count, at, events) VALUES (?, ?, ?, ?)";
     update_counts: "UPDATE tally SET counts = ?2 WHERE lane = ?1";

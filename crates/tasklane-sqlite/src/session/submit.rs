@@ -229,7 +229,7 @@ impl Session<'_> {
             let mut statement = self.connection.prepare_cached(sql)?;
             statement.execute(params![queue, idempotency.as_str(), digest, id.as_bytes(), now])?;
         }
-        codec::encode_feed(&mut self.feed.events, lane.into(), &task, &task, &entry);
+        codec::encode_feed(&mut self.feed.events, lane.into(), None, &task, &entry);
         Ok(Submitted { id, state: task.state.name(), replayed: false, expired: false })
     }
 

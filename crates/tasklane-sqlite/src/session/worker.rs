@@ -79,11 +79,12 @@ impl Session<'_> {
         let mut keys: Vec<i64> = slot.leases.iter().copied().collect();
         keys.sort_unstable();
         for key in keys {
-            let Some((subject, _)) = self.leased(key) else { continue };
-            if let State::Assigned(lease) = subject.task.state {
+            let leased = self.board.leases.get(key).map(|leased| &leased.task.state);
+            if let Some(State::Assigned(lease)) = leased {
+                let unassign = Intent::Unassign(lease.token);
                 let gone = Elapsed { assignment: true, ..Elapsed::default() };
                 // Core can only refuse what is no longer assigned, and this is.
-                let _ = self.carry_out(subject, gone, &Intent::Unassign(lease.token))?;
+                let _ = self.execute_leased(key, Some(gone), &unassign)?;
             }
         }
         self.remove_worker(id)?;

@@ -116,7 +116,10 @@ impl Writer<'_, '_> {
         };
         match outcome {
             Ok(()) => {
-                self.shared.signal.send_replace(self.session.signal());
+                let signal = self.session.signal();
+                self.shared
+                    .signal
+                    .send_if_modified(|last| std::mem::replace(last, signal) != signal);
                 for work in group {
                     work.answer(None);
                 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tasklane_core::{Entry, Event, EventKind, Lane, QueueName, Task, Timestamp};
+use tasklane_core::{Entry, Event, EventKind, Lane, Lease, QueueName, Task, Timestamp};
 
 use super::primitive::{Damaged, Reader, Writer, one_of};
 use crate::feed::{FeedEvent, Position, QueueChange, Reason, Subject, TaskNotice, WorkerChange};
@@ -18,9 +18,15 @@ pub trait LaneNumbers {
     fn lane(&self, number: u64) -> Option<Lane>;
 }
 
-/// Appends one event of a task to the events of a write. `before` is the task as it was, `after`
-/// as the event left it; both are needed to tell who held it.
-pub fn encode_feed(buffer: &mut Vec<u8>, lane: u64, before: &Task, after: &Task, entry: &Entry) {
+/// Appends one event of a task to the events of a write. `held` is the lease it had before,
+/// `after` the task as the event left it; both are needed to tell who held it.
+pub fn encode_feed(
+    buffer: &mut Vec<u8>,
+    lane: u64,
+    held: Option<&Lease>,
+    after: &Task,
+    entry: &Entry,
+) {
     let mut w = Writer(std::mem::take(buffer));
     let event = &entry.event;
     w.byte(event.kind() as u8);
@@ -31,7 +37,7 @@ pub fn encode_feed(buffer: &mut Vec<u8>, lane: u64, before: &Task, after: &Task,
         _ => after.spec.priority,
     };
     w.byte(priority.number());
-    let lease = after.state.lease().or(before.state.lease());
+    let lease = after.state.lease().or(held);
     w.number(match event {
         // An outcome has been counted already.
         Event::Completed { .. } | Event::Retrying { .. } => after.counts.attempts.into(),
@@ -48,14 +54,14 @@ pub fn encode_feed(buffer: &mut Vec<u8>, lane: u64, before: &Task, after: &Task,
         Event::Scheduled | Event::Released { .. } | Event::Updated(_) | Event::Unblocked => {
             w.option(after.state.due_at(), Writer::time);
         }
-        Event::Completed { .. } => w.span(ran_for(before, entry)),
+        Event::Completed { .. } => w.span(ran_for(held, entry)),
         Event::Retrying { failure, due_at, .. } => {
-            w.span(ran_for(before, entry));
+            w.span(ran_for(held, entry));
             w.failure(&failure.summary());
             w.time(*due_at);
         }
         Event::Failed(death) | Event::DeadLettered(death) => {
-            w.span(ran_for(before, entry));
+            w.span(ran_for(held, entry));
             w.dead_reason(death.reason);
             w.option(death.failure.as_ref(), |w, failure| w.failure(&failure.summary()));
         }
@@ -67,8 +73,8 @@ pub fn encode_feed(buffer: &mut Vec<u8>, lane: u64, before: &Task, after: &Task,
 }
 
 /// From the start of the attempt to this entry.
-fn ran_for(before: &Task, entry: &Entry) -> Duration {
-    let started = before.state.lease().and_then(|lease| lease.started);
+fn ran_for(held: Option<&Lease>, entry: &Entry) -> Duration {
+    let started = held.and_then(|lease| lease.started);
     started.map_or(Duration::ZERO, |started| entry.stamp.at.since(started.at))
 }
 

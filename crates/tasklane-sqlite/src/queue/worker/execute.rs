@@ -14,7 +14,7 @@ use crate::queue::context::Context;
 
 /// How often a settle is sent when the store fails; repeating one is safe (S5).
 const SETTLES_MAX: u32 = 6;
-/// The pause before the second, doubled each time: about 0.6 s in all.
+/// The pause before the second, doubled each time: about 1.2 s in all.
 const SETTLE_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) fn run(crew: &Crew) {

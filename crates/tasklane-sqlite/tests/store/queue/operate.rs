@@ -6,6 +6,7 @@ use std::time::Duration;
 use tasklane_core::{NewTask, QueueSettings, Refusal, Retention, StateName, When};
 use tasklane_sqlite::queue::{QueueError, TaskError};
 use tasklane_sqlite::{Options, Queue, restore};
+use tasklane_store::StoreError;
 use tasklane_store::conformance::{ManualClock, block_on};
 
 use super::{LONG, field, new_task, state, submit, unknown_id};
@@ -167,6 +168,15 @@ fn a_backup_to_a_bad_place_is_refused_and_harms_nothing() {
         queue.submit(new_task("a")).unwrap();
     }
     assert_eq!(std::fs::read(&taken).unwrap(), b"mine");
+}
+
+#[test]
+fn a_queue_in_memory_is_not_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = Queue::in_memory().unwrap();
+    let refused = queue.backup(folder.path().join("copy.db")).unwrap_err();
+    assert!(matches!(refused, QueueError::Store(StoreError::Unsupported(_))), "{refused}");
+    queue.submit(new_task("a")).unwrap();
 }
 
 #[test]

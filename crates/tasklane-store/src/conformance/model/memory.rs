@@ -152,7 +152,7 @@ impl Memory {
         let record = self.tasks.get_mut(&id).expect("the task is there");
         let before = record.task.clone();
         record.task.apply(&entry).expect("core decided it");
-        record.entries.extend(trail::to_store(&before, &entry));
+        record.entries.extend(trail::to_store(before.state.lease(), &entry));
         if record.entries.len() > limits::TRAIL_ENTRIES_MAX {
             record.entries.drain(..record.entries.len() / 2);
             record.cut = true;
