@@ -16,6 +16,7 @@ tools:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+	cargo fetch --locked --quiet
 	cargo deny --offline check licenses bans sources
 
 unit:

@@ -26,7 +26,7 @@ pub(crate) struct Line {
     complete: bool,
     /// Taken by the claim that is running; their rows are still in the index.
     taken: Vec<Place>,
-    /// One that was taken was put back: the rest cannot be removed as one range.
+    /// Not all up to the last one taken is taken: it cannot be removed as one range.
     holed: bool,
 }
 
@@ -53,6 +53,8 @@ impl Line {
     }
 
     pub(crate) fn enter(&mut self, head: Head) {
+        // With a clock that stepped back, a task can come in before one that was just taken.
+        self.holed |= self.refill_after().is_some_and(|taken| head.place < taken);
         match self.heads.back() {
             Some(last) if head.place > last.place => {
                 if !self.complete {
@@ -96,7 +98,7 @@ impl Line {
 
     /// Where filling must start: behind what the running claim took.
     pub(crate) fn refill_after(&self) -> Option<Place> {
-        self.taken.last().copied()
+        self.taken.iter().max().copied()
     }
 
     pub(crate) fn refill(&mut self, heads: Vec<Head>) {
@@ -148,6 +150,17 @@ mod tests {
         assert!(line.is_starved());
         line.refill((3_000..3_100).map(head).collect());
         assert_eq!(line.front(), Some(head(3_000).place));
+    }
+
+    #[test]
+    fn what_comes_in_before_what_was_taken_forbids_a_range() {
+        let mut line = Line::default();
+        line.enter(head(5));
+        line.take();
+        line.enter(head(3));
+        assert_eq!(line.refill_after(), Some(head(5).place));
+        assert_eq!(line.end_claim(), (vec![head(5).place], false));
+        assert_eq!(line.front(), Some(head(3).place));
     }
 
     #[test]

@@ -5,12 +5,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use rusqlite::params;
 use tasklane_core::lifecycle::{self, Decision, Elapsed, Moment};
-use tasklane_core::{Intent, Order, Place, Priority, Task, TaskId, WorkerId, WorkerState, limits};
+use tasklane_core::{
+    Intent, Order, Place, Priority, Task, TaskId, Weight, WorkerId, WorkerState, limits,
+};
 use tasklane_store::{ClaimRequest, Claimed, WorkerRefusal, codec};
 
 use super::Session;
 use super::change::Subject;
-use crate::board::{Head, Line, line_number};
+use crate::board::{Head, Line, QueueSlot, line_number};
 use crate::fault::Fault;
 use crate::rows;
 
@@ -61,9 +63,13 @@ impl Session<'_> {
         let mut claimed = Vec::with_capacity(wanted);
         let mut touched = Vec::new();
         let mut set_aside = Vec::new();
+        let mut open = self.open_queues(&takes);
         while claimed.len() < wanted {
-            let Some((spot, order)) = self.next_spot(&takes)? else { break };
-            let Spot { lane, priority } = spot;
+            let Some(number) = self.board.rotation.pick(&open.shares) else { break };
+            let Some(order) = open.order(number) else { break };
+            let Some(Spot { lane, priority }) = self.choose(&open.firsts(number), &order) else {
+                break;
+            };
             let (head, starved) = self.board.with_line(lane, priority, Line::take)?;
             if starved {
                 self.refill(lane, priority)?;
@@ -77,6 +83,7 @@ impl Session<'_> {
                 Handed::Withheld => set_aside.push((lane, priority, head)),
                 Handed::Expired => {}
             }
+            open.update(number, firsts(self.board.queue(number)?, &takes));
         }
         for (lane, priority, head) in set_aside {
             self.board.with_line(lane, priority, |line| line.put_back(head))?;
@@ -106,32 +113,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The line whose front is next for a worker that takes these lanes.
-    fn next_spot(&mut self, takes: &[bool]) -> Result<Option<(Spot, Order)>, Fault> {
-        let takes = |lane: u32| takes.get(lane as usize).copied().unwrap_or(false);
-        let mut candidates = std::mem::take(&mut self.candidates);
-        candidates.clear();
-        let mut only = None;
-        for (number, queue) in self.board.queues() {
-            if queue.settings.paused {
-                continue;
-            }
-            let firsts = queue.firsts(takes);
+    /// The queues that have something for a worker that takes these lanes.
+    fn open_queues(&self, takes: &[bool]) -> OpenQueues {
+        let mut open = OpenQueues::default();
+        for (number, queue) in self.board.queues().filter(|(_, queue)| !queue.settings.paused) {
+            let firsts = firsts(queue, takes);
             if firsts.iter().any(Option::is_some) {
-                candidates.push((number, queue.settings.weight));
-                only = Some((firsts, queue.settings.order));
+                open.shares.push((number, queue.settings.weight));
+                open.queues.push((firsts, queue.settings.order));
             }
         }
-        let chosen = self.board.rotation.pick(&candidates);
-        let found = match chosen {
-            Some(number) if candidates.len() > 1 => {
-                let queue = self.board.queue(number)?;
-                Some((queue.firsts(takes), queue.settings.order))
-            }
-            _ => only,
-        };
-        self.candidates = candidates;
-        Ok(found.and_then(|(firsts, order)| Some((self.choose(&firsts, &order)?, order))))
+        open
     }
 
     /// Among the fronts of a queue, the one that comes first. Each front is the oldest of its
@@ -269,6 +261,44 @@ impl Session<'_> {
 }
 
 type Firsts = [Option<(Place, u32)>; Priority::COUNT];
+
+fn firsts(queue: &QueueSlot, takes: &[bool]) -> Firsts {
+    queue.firsts(|lane| takes.get(lane as usize).copied().unwrap_or(false))
+}
+
+/// Queues that can be served by the claim that is running. Only the one that was just served can
+/// change, so the others are looked at once per claim, not once per task.
+#[derive(Default)]
+struct OpenQueues {
+    /// Number and weight; in step with `queues`.
+    shares: Vec<(u32, Weight)>,
+    queues: Vec<(Firsts, Order)>,
+}
+
+impl OpenQueues {
+    fn position(&self, number: u32) -> Option<usize> {
+        self.shares.binary_search_by_key(&number, |(known, _)| *known).ok()
+    }
+
+    fn order(&self, number: u32) -> Option<Order> {
+        self.queues.get(self.position(number)?).map(|(_, order)| *order)
+    }
+
+    fn firsts(&self, number: u32) -> Firsts {
+        let queue = self.position(number).and_then(|at| self.queues.get(at));
+        queue.map(|(firsts, _)| *firsts).unwrap_or_default()
+    }
+
+    fn update(&mut self, number: u32, firsts: Firsts) {
+        let Some(at) = self.position(number) else { return };
+        if firsts.iter().all(Option::is_none) {
+            self.shares.remove(at);
+            self.queues.remove(at);
+        } else if let Some((known, _)) = self.queues.get_mut(at) {
+            *known = firsts;
+        }
+    }
+}
 
 /// What came of handing over a task.
 enum Handed {

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tasklane_core::lifecycle::Rules;
-use tasklane_core::{Clock, Priority, Sequence, Stamp, StateName, Timestamp, Weight};
+use tasklane_core::{Clock, Priority, Sequence, Stamp, StateName, Timestamp};
 use tasklane_store::{Position, Subject, codec};
 
 use crate::board::Board;
@@ -74,8 +74,6 @@ pub(crate) struct Session<'c> {
     /// When lanes were last compared with the index.
     probed: Duration,
     buffer: Vec<u8>,
-    /// Queues that could be served next; kept to spare an allocation per task.
-    candidates: Vec<(u32, Weight)>,
 }
 
 /// The events of one transaction.
@@ -118,7 +116,6 @@ impl<'c> Session<'c> {
             idempotency_after: None,
             probed: Duration::ZERO,
             buffer: Vec::new(),
-            candidates: Vec::new(),
         };
         session.found()?;
         session.load()?;
