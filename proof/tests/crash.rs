@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use tasklane_core::{StateName, TaskId};
 use tasklane_proof::Failure;
@@ -62,12 +61,7 @@ fn a_store_that_no_longer_opens_is_caught() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each run starts processes, and a process that is just being started has the open files of this
-/// one, another run's store with its lock among them: that store would seem to be in use.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
 fn crash(restarts: u64, look_every: u64, observer: &mut dyn Observer) -> Result<Outcome, Failure> {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir()?;
     let settings = Settings {
         program: env!("CARGO_BIN_EXE_crash").into(),

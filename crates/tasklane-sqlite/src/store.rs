@@ -38,7 +38,7 @@ pub struct SqliteStore {
     path: Option<PathBuf>,
     durability: tasklane_store::Durability,
     /// Held while the store is open: one process per store.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -96,7 +96,7 @@ impl SqliteStore {
             (_, Durability::Interval(_)) => tasklane_store::Durability::Interval,
             (_, Durability::None) => tasklane_store::Durability::Memory,
         };
-        Ok(Self { shared, readers, writer: Some(writer), path, durability, _lock: lock })
+        Ok(Self { shared, readers, writer: Some(writer), path, durability, lock })
     }
 
     /// Queues a call to the writer now; the answer is awaited later.
@@ -136,6 +136,11 @@ impl Drop for SqliteStore {
         self.readers = None;
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
+        }
+        // Not left to the close: a process being started by another thread may hold a copy of the
+        // handle for a moment, and with it the lock.
+        if let Some(lock) = &self.lock {
+            let _ = lock.unlock();
         }
     }
 }
