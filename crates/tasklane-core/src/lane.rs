@@ -46,19 +46,8 @@ impl CapabilitySet {
 
     /// Members of both.
     pub fn intersection(&self, other: &Self) -> Self {
-        self.0
-            .iter()
-            .filter(|c| other.0.binary_search(c).is_ok())
-            .cloned()
-            .collect::<Vec<_>>()
-            .into()
-    }
-}
-
-impl From<Vec<Capability>> for CapabilitySet {
-    /// From a list that is already sorted and unique.
-    fn from(sorted: Vec<Capability>) -> Self {
-        Self(Arc::from(sorted))
+        let both = self.0.iter().filter(|c| other.0.binary_search(c).is_ok());
+        Self(both.cloned().collect())
     }
 }
 

@@ -42,6 +42,8 @@ pub const ERROR_STACK_BYTES_MAX: usize = 16 * 1024;
 pub const ERROR_DETAILS_BYTES_MAX: usize = 16 * 1024;
 /// Bytes kept of a progress message; the rest is cut.
 pub const PROGRESS_MESSAGE_BYTES_MAX: usize = 1024;
+/// Shortest lease, and shortest silence that makes a worker dead.
+pub const LEASE_MIN: Duration = Duration::from_millis(10);
 /// Tasks one claim may ask for.
 pub const CLAIM_TASKS_MAX: usize = 1_000;
 /// Leases one worker may hold.

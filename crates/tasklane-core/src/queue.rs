@@ -22,6 +22,13 @@ pub struct QueueSettings {
     pub retention: Option<Retention>,
 }
 
+impl QueueSettings {
+    /// Checks what can be set without a constructor.
+    pub fn check(&self) -> Result<(), Invalid> {
+        DepthLimits::new(self.depth.normal, self.depth.high, self.depth.all).map(|_| ())
+    }
+}
+
 /// A queue's share among queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weight(u32);

@@ -2,7 +2,7 @@
 
 use crate::error::{Invalid, Problem};
 use crate::id::WorkerId;
-use crate::lane::Selection;
+use crate::lane::{Names, Selection};
 use crate::limits;
 use crate::time::Timestamp;
 
@@ -30,6 +30,17 @@ impl WorkerSpec {
             return Err(Invalid::out_of_range("capacity", "1 to 10000"));
         }
         Ok(Self { name: None, selection, capacity, version: None, host: None, owner: None })
+    }
+
+    /// Checks what can be set without a constructor.
+    pub fn check(&self) -> Result<(), Invalid> {
+        Self::new(self.selection.clone(), self.capacity)?;
+        for names in [&self.selection.queues, &self.selection.types] {
+            if let Names::Matching(patterns) = names {
+                Names::matching(patterns.to_vec())?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds what is shown to people; each at most 128 bytes.

@@ -1,6 +1,6 @@
 //! Copies of a store taken while it serves, and stores made from copies (S19).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
@@ -22,9 +22,7 @@ pub(crate) fn backup(connection: &Connection, to: &Path) -> Result<(), Fault> {
         let text = format!("{} is there already; choose a new file", to.display());
         return Err(StoreError::Unavailable(text).into());
     }
-    let mut partial = to.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = std::path::PathBuf::from(partial);
+    let partial = beside(to, ".partial");
     let _ = std::fs::remove_file(&partial);
     let mut copy = Connection::open(&partial)?;
     copy.pragma_update(None, "synchronous", "OFF")?;
@@ -55,13 +53,19 @@ pub async fn restore(copy: &Path, folder: &Path, options: &Options) -> Result<()
         let text = format!("{} is not empty; choose a new folder", folder.display());
         return Err(StoreError::Unavailable(text));
     }
-    let partial = folder.with_extension("restoring");
+    let partial = beside(folder, ".restoring");
     if partial.exists() {
-        std::fs::remove_dir_all(&partial).map_err(failed)?;
+        let text = format!(
+            "{} is there, perhaps from a restore that was interrupted: remove it first",
+            partial.display()
+        );
+        return Err(StoreError::Unavailable(text));
     }
     std::fs::create_dir_all(&partial).map_err(failed)?;
     let database = partial.join(DATABASE);
-    std::fs::copy(copy, &database).map_err(failed)?;
+    std::fs::copy(copy, &database).map_err(|error| {
+        StoreError::Unavailable(format!("cannot copy {}: {error}", copy.display()))
+    })?;
     begin_new_life(&database).map_err(|fault| fault.to_store_error())?;
     let leased = leased(&database).map_err(|fault| fault.to_store_error())?;
     let store = SqliteStore::open(&partial, options)?;
@@ -75,6 +79,13 @@ pub async fn restore(copy: &Path, folder: &Path, options: &Options) -> Result<()
         std::fs::remove_dir(folder).map_err(failed)?;
     }
     std::fs::rename(&partial, folder).map_err(failed)
+}
+
+/// The same name with something behind it.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 fn begin_new_life(database: &Path) -> Result<(), Fault> {

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use tasklane_core::Lane;
 use tasklane_store::codec::LaneNumbers;
 
-/// All lanes known. Numbers are never used again for another lane within one process.
+/// All lanes known. Only rows that were committed name a lane by its number.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lanes(Arc<RwLock<HashMap<u64, Lane>>>);
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use tasklane_core::{StateName, TaskId, Timestamp, limits};
 use tasklane_store::{
     Cursor, FeedPage, Page, PageCursor, Position, Query, StoreError, StoredTask, Trail, codec,
@@ -65,26 +65,25 @@ impl Readers {
         time_max: Duration,
     ) -> Result<Self, Fault> {
         let desk = Arc::new(Desk::default());
-        let mut threads = Vec::new();
+        let mut readers = Self { desk: desk.clone(), threads: Vec::new(), time_max };
         for number in 0..count.max(1) {
             let (connection, desk, lanes) =
                 (schema::open_reader(path)?, desk.clone(), lanes.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("tasklane-reader-{number}"))
                 .spawn(move || serve(&desk, connection, &lanes));
-            threads.push(thread.map_err(Fault::no_thread)?);
+            readers.threads.push(thread.map_err(Fault::no_thread)?);
         }
-        Ok(Self { desk, threads, time_max })
+        Ok(readers)
     }
 
     /// Queues a read; it is interrupted when it takes too long.
     pub(crate) fn call<T: Send + 'static>(
         &self,
-        limited: bool,
         read: impl FnOnce(&Connection, &Lanes) -> Result<T, Fault> + Send + 'static,
     ) -> oneshot::Receiver<Result<T, StoreError>> {
         let (reply, answer) = oneshot::channel();
-        let time_max = if limited { self.time_max } else { Duration::MAX };
+        let time_max = self.time_max;
         let mut waiting = self.desk.lock();
         if waiting.closed || waiting.reads.len() >= WAITING_MAX {
             let error = match waiting.closed {
@@ -95,7 +94,11 @@ impl Readers {
             return answer;
         }
         waiting.reads.push_back(Box::new(move |connection, lanes| {
-            let _ = reply.send(within(connection, time_max, |connection| read(connection, lanes)));
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                within(connection, time_max, |connection| read(connection, lanes))
+            }));
+            let died = || StoreError::Unavailable("the read failed".into());
+            let _ = reply.send(outcome.unwrap_or_else(|_| Err(died())));
         }));
         drop(waiting);
         self.desk.filled.notify_one();
@@ -188,8 +191,8 @@ impl View<'_> {
             JOINED
         };
         let sql =
-            format!("SELECT {columns} FROM {from} WHERE t.task < ? ORDER BY t.task DESC LIMIT ?");
-        let before = query.after.map_or(i64::MAX, |cursor| cursor.major);
+            format!("SELECT {columns} FROM {from} WHERE t.task <= ? ORDER BY t.task DESC LIMIT ?");
+        let before = query.after.map_or(i64::MAX, |cursor| cursor.major.saturating_sub(1));
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut found = statement.query(params![before, limits::EXAMINED_MAX])?;
         let mut page = Page::default();
@@ -269,17 +272,27 @@ impl View<'_> {
         Ok(lines.collect::<rusqlite::Result<Vec<_>>>()?)
     }
 
+    fn last_position(&self) -> Result<u64, Fault> {
+        let sql = "SELECT coalesce(max(first), 1) FROM feed";
+        let first: u64 = self.connection.query_row(sql, [], |row| row.get(0))?;
+        let sql = "SELECT count FROM feed WHERE first = ?";
+        let count = self.connection.query_row(sql, [first], |row| row.get(0)).optional()?;
+        Ok(first + count.unwrap_or(0u64) - 1)
+    }
+
     pub(crate) fn events_after(&self, cursor: Cursor, limit: usize) -> Result<FeedPage, Fault> {
         let oldest: Option<u64> =
             self.connection.query_row("SELECT min(first) FROM feed", [], |row| row.get(0))?;
         let from_start = cursor == Cursor::OLDEST;
         let foreign = !from_start && cursor.epoch != self.epoch;
-        let missed = oldest.is_some_and(|oldest| cursor.position.0 + 1 < oldest);
-        let after = if foreign { Position(0) } else { cursor.position };
+        let missed = oldest.is_some_and(|oldest| cursor.position.0.saturating_add(1) < oldest);
+        // Past the end: what it saw there was lost, and the numbers have been given again.
+        let ahead = cursor.position.0 > self.last_position()?;
+        let after = if foreign || ahead { Position(0) } else { cursor.position };
         let mut page = FeedPage {
             events: Vec::new(),
             next: Cursor { epoch: self.epoch, position: after },
-            gap: foreign || (missed && !from_start),
+            gap: foreign || ahead || (missed && !from_start),
         };
         // The row that holds the next event may begin before it.
         let sql = "SELECT first, at, events FROM feed WHERE first + count > ?1 + 1
@@ -287,7 +300,7 @@ impl View<'_> {
                    ORDER BY first";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut found = statement.query([after.0])?;
-        while page.events.len() < limit.max(1) {
+        while page.events.len() < limit.clamp(1, limits::EXAMINED_MAX) {
             let Some(row) = found.next()? else { break };
             let (first, at) = (Position(row.get(0)?), Timestamp::from_micros(row.get(1)?));
             let events = codec::decode_feed(rows::blob(row, 2)?, first, at, self.lanes)?;

@@ -22,7 +22,7 @@ use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::options::{Durability, Options};
 use crate::reader::{Readers, View};
-use crate::schema::Location;
+use crate::schema::{self, Location};
 use crate::session::Session;
 use crate::writer::{self, Class, Shared};
 use crate::{backup, check};
@@ -69,6 +69,7 @@ impl SqliteStore {
         options: &Options,
         lock: Option<File>,
     ) -> Result<Self, StoreError> {
+        options.rules.check()?;
         let shared = Arc::new(Shared::new());
         let (opened, outcome) = std::sync::mpsc::channel();
         let writer = {
@@ -81,14 +82,9 @@ impl SqliteStore {
         };
         let writer = writer.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         outcome.recv().unwrap_or(Err(StoreError::Closed))?;
-        let (path, readers) = match location {
-            Location::Memory => (None, None),
-            Location::File(path) => {
-                let (count, time_max) = (options.readers, options.read_time_max);
-                let readers = Readers::start(&path, &shared.lanes, count, time_max);
-                let readers = readers.map_err(|fault| fault.to_store_error())?;
-                (Some(path), Some(readers))
-            }
+        let path = match location {
+            Location::Memory => None,
+            Location::File(path) => Some(path),
         };
         let durability = match (&path, options.durability) {
             (None, _) => tasklane_store::Durability::Memory,
@@ -96,7 +92,15 @@ impl SqliteStore {
             (_, Durability::Interval(_)) => tasklane_store::Durability::Interval,
             (_, Durability::None) => tasklane_store::Durability::Memory,
         };
-        Ok(Self { shared, readers, writer: Some(writer), path, durability, lock })
+        // From here on, failing means dropping this, which stops the writer.
+        let mut store =
+            Self { shared, readers: None, writer: Some(writer), path, durability, lock };
+        if let Some(path) = &store.path {
+            let (count, time_max) = (options.readers, options.read_time_max);
+            let readers = Readers::start(path, &store.shared.lanes, count, time_max);
+            store.readers = Some(readers.map_err(|fault| fault.to_store_error())?);
+        }
+        Ok(store)
     }
 
     /// Queues a call to the writer now; the answer is awaited later.
@@ -109,10 +113,34 @@ impl SqliteStore {
         wait(self.shared.inbox.call(class, tasks, call))
     }
 
+    /// Reads on a thread and a connection of its own, for as long as it takes: readers stay free.
+    fn aside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&View<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Answer<'_, T> {
+        let Some(path) = self.path.clone() else { return self.read(read) };
+        let (reply, answer) = oneshot::channel();
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new().name("tasklane-aside".into()).spawn(move || {
+            let epoch = shared.epoch.load(Ordering::Relaxed);
+            let outcome = schema::open_reader(&path).and_then(|connection| {
+                connection.execute_batch("BEGIN")?;
+                read(&View { connection: &connection, lanes: &shared.lanes, epoch })
+            });
+            let _ = reply.send(outcome.map_err(|fault| fault.to_store_error()));
+        });
+        match thread {
+            Ok(_) => wait(answer),
+            Err(error) => {
+                let error = Fault::no_thread(error).to_store_error();
+                Box::pin(std::future::ready(Err(error)))
+            }
+        }
+    }
+
     /// Queues a read; in memory the writer's connection is the only one.
     pub(crate) fn read<T: Send + 'static>(
         &self,
-        limited: bool,
         read: impl FnOnce(&View<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Answer<'_, T> {
         let shared = self.shared.clone();
@@ -121,10 +149,15 @@ impl SqliteStore {
             read(&View { connection, lanes, epoch })
         };
         match &self.readers {
-            Some(readers) => wait(readers.call(limited, view)),
-            None => self.write(Class::Ordinary, 1, move |session| {
-                view(session.connection(), session.lanes())
-            }),
+            Some(readers) => wait(readers.call(view)),
+            // Its failure is its own: it must not end the transaction of others.
+            None => {
+                let call = self.write(Class::Ordinary, 1, move |session| {
+                    let read = view(session.connection(), session.lanes());
+                    Ok(read.map_err(|fault| fault.to_store_error()))
+                });
+                Box::pin(async move { call.await? })
+            }
         }
     }
 }
@@ -190,8 +223,7 @@ impl Store for SqliteStore {
         &self,
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, Vec<Result<Vec<Claimed>, WorkerRefusal>>> {
-        let tasks = requests.iter().map(|request| request.count.min(limits::CLAIM_TASKS_MAX)).sum();
-        self.write(Class::Ordinary, tasks, move |session| session.claim(requests))
+        self.write(Class::Ordinary, requests.len(), move |session| session.claim(requests))
     }
 
     fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>> {
@@ -209,15 +241,15 @@ impl Store for SqliteStore {
     }
 
     fn get(&self, ids: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredTask>>> {
-        self.read(true, move |view| view.get(&ids))
+        self.read(move |view| view.get(&ids))
     }
 
     fn trail(&self, id: TaskId) -> Answer<'_, Option<Trail>> {
-        self.read(true, move |view| view.trail(id))
+        self.read(move |view| view.trail(id))
     }
 
     fn list(&self, query: Query) -> Answer<'_, Page> {
-        self.read(true, move |view| view.list(&query))
+        self.read(move |view| view.list(&query))
     }
 
     fn stats(&self) -> Answer<'_, Stats> {
@@ -225,6 +257,9 @@ impl Store for SqliteStore {
     }
 
     fn register(&self, spec: WorkerSpec) -> Answer<'_, WorkerId> {
+        if let Err(invalid) = spec.check() {
+            return Box::pin(std::future::ready(Err(invalid.into())));
+        }
         let call = self.write(Class::Ordinary, 1, move |session| session.register(spec));
         Box::pin(async move { call.await? })
     }
@@ -246,11 +281,14 @@ impl Store for SqliteStore {
     }
 
     fn configure(&self, queue: QueueName, settings: QueueSettings) -> Answer<'_, ()> {
+        if let Err(invalid) = settings.check() {
+            return Box::pin(std::future::ready(Err(invalid.into())));
+        }
         self.write(Class::Ordinary, 1, move |session| session.configure(queue, settings))
     }
 
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
-        self.read(true, move |view| view.events_after(cursor, limit))
+        self.read(move |view| view.events_after(cursor, limit))
     }
 
     fn head(&self) -> Answer<'_, Cursor> {
@@ -273,11 +311,11 @@ impl Store for SqliteStore {
             return Box::pin(std::future::ready(Err(error)));
         }
         let to = to.to_owned();
-        self.read(false, move |view| backup::backup(view.connection, &to))
+        self.aside(move |view| backup::backup(view.connection, &to))
     }
 
     fn check(&self) -> Answer<'_, Vec<Finding>> {
-        self.read(false, |view| check::check(view.connection, view.lanes))
+        self.aside(|view| check::check(view.connection, view.lanes))
     }
 
     fn status(&self) -> Status {

@@ -65,6 +65,52 @@ fn wrong_hints_strand_no_task_for_longer_than_a_second() {
 }
 
 #[test]
+fn wrong_hints_never_remove_what_nobody_took() {
+    let (clock, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    submit(&store, 10).unwrap();
+    clock.advance(Duration::from_millis(1));
+    block_on(store.write(Class::Ordinary, 1, |session| {
+        session.forget_lines();
+        Ok(())
+    }))
+    .unwrap();
+    submit(&store, 1).unwrap();
+    let spec = WorkerSpec::new(Selection::default(), 100).unwrap();
+    let worker = block_on(store.register(spec)).unwrap();
+    let request = || vec![ClaimRequest { worker, count: 1, auto_start: true, narrowed: None }];
+    // Found out, and put right for the next one.
+    assert!(matches!(block_on(store.claim(request())), Err(StoreError::Unavailable(_))));
+    assert_eq!(claim(&store, 11).len(), 11);
+    assert_eq!(block_on(store.check()).unwrap(), []);
+}
+
+#[test]
+fn a_writer_that_dies_leaves_nobody_waiting() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    let died: Result<(), _> = block_on(store.write(Class::Ordinary, 1, |_| panic!("on purpose")));
+    assert!(matches!(died, Err(StoreError::OutcomeUnknown(_))), "{died:?}");
+    assert_eq!(submit(&store, 1), Err(StoreError::Closed));
+    assert!(store.status().trouble.is_some());
+}
+
+#[test]
+fn settings_that_could_not_be_read_back_are_refused() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    let depth = tasklane_core::DepthLimits { normal: 10, high: 5, all: 1 };
+    let settings = tasklane_core::QueueSettings { depth, ..Default::default() };
+    let queue = tasklane_core::QueueName::default_queue();
+    assert!(matches!(block_on(store.configure(queue, settings)), Err(StoreError::Invalid(_))));
+    let spec = WorkerSpec { capacity: 0, ..WorkerSpec::new(Selection::default(), 1).unwrap() };
+    assert!(matches!(block_on(store.register(spec)), Err(StoreError::Invalid(_))));
+    let rules = tasklane_core::lifecycle::Rules { timeout_growth: f64::NAN, ..options.rules };
+    let refused = SqliteStore::in_memory(&Options { rules, ..options });
+    assert!(matches!(refused, Err(StoreError::Invalid(_))));
+}
+
+#[test]
 fn a_transaction_that_fails_leaves_nothing_behind_and_the_next_one_works() {
     let (_, options) = manual();
     let store = SqliteStore::in_memory(&options).unwrap();
@@ -194,9 +240,10 @@ fn a_read_that_takes_too_long_is_interrupted() {
     let store = SqliteStore::open(folder.path(), &options).unwrap();
     let endless =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
-    let read = block_on(store.read(true, |view| {
-        Ok(view.connection.query_row(endless, [], |row| row.get::<_, i64>(0))?)
-    }));
+    let read = block_on(
+        store
+            .read(|view| Ok(view.connection.query_row(endless, [], |row| row.get::<_, i64>(0))?)),
+    );
     assert_eq!(read, Err(StoreError::TooSlow(50)));
     assert_eq!(block_on(store.get(vec![])), Ok(vec![]));
 }

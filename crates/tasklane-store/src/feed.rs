@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tasklane_core::{
-    EventKind, Failure, Fence, Invalid, Lane, Priority, Progress, QueueName, TaskId, Timestamp,
-    WorkerId,
+    EventKind, Failure, Fence, Invalid, Lane, Priority, Problem, Progress, QueueName, TaskId,
+    Timestamp, WorkerId,
 };
 
 use crate::query::hex_pair;
@@ -47,6 +47,10 @@ impl std::str::FromStr for Cursor {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let (epoch, position) = hex_pair(text)?;
+        if position > i64::MAX as u64 {
+            let expected = "a cursor of this server";
+            return Err(Invalid::new("cursor", Problem::Malformed { expected }));
+        }
         Ok(Self { epoch, position: Position(position) })
     }
 }

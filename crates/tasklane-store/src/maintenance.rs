@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tasklane_core::limits;
+use tasklane_core::{WorkerId, limits};
 
 use crate::error::StoreError;
 use crate::request::Direction;
@@ -27,16 +27,16 @@ pub async fn maintain(store: &dyn Store) -> Result<Maintained, StoreError> {
     let mut done = Maintained::default();
     loop {
         let overdue = store.overdue(limits::SLICE_TASKS).await?;
-        for worker in overdue.silent {
-            if store.direct(worker, Direction::DeclareDead).await?.is_ok() {
-                done.dead_workers += 1;
-            }
-        }
         let slice = overdue.commands.len();
         let mut changed = 0;
         if slice > 0 {
             let verdicts = store.execute(overdue.commands).await?;
             changed = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
+        }
+        // All are queued before the first is awaited, so that they share a write.
+        let dead = |worker: &WorkerId| store.direct(*worker, Direction::DeclareDead);
+        for declared in overdue.silent.iter().map(dead).collect::<Vec<_>>() {
+            done.dead_workers += usize::from(declared.await?.is_ok());
         }
         done.changed += changed;
         done.refused += slice - changed;

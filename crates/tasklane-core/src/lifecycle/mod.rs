@@ -18,10 +18,11 @@ pub use settle::{Repeat, repeated};
 use std::time::Duration;
 
 use crate::command::Intent;
-use crate::error::Refusal;
+use crate::error::{Invalid, Refusal};
 use crate::event::Event;
 use crate::failure::KindLimits;
 use crate::id::LeaseToken;
+use crate::limits::LEASE_MIN;
 use crate::random::Random;
 use crate::state::Lease;
 use crate::task::Task;
@@ -46,6 +47,21 @@ pub struct Rules {
     pub timeout_growth_max: Duration,
     /// Retries by kind of failure (S12).
     pub kinds: KindLimits,
+}
+
+impl Rules {
+    /// Checks the ranges.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let require = |fits: bool, field, expected| {
+            if fits { Ok(()) } else { Err(Invalid::out_of_range(field, expected)) }
+        };
+        require(self.lease >= LEASE_MIN, "rules.lease", "at least 10 ms")?;
+        require(self.silence >= LEASE_MIN, "rules.silence", "at least 10 ms")?;
+        require(!self.assignment.is_zero(), "rules.assignment", "longer than nothing")?;
+        require(self.lease_losses_max >= 1, "rules.lease_losses_max", "at least 1")?;
+        let growth = (1.0..=100.0).contains(&self.timeout_growth);
+        require(growth, "rules.timeout_growth", "1 to 100")
+    }
 }
 
 impl Default for Rules {

@@ -15,9 +15,6 @@ use super::{Core, Notes, Queue};
 use crate::options::{Durability, Options};
 use crate::store::SqliteStore;
 
-/// Shortest lease: below it, renewals would be most of the work.
-const LEASE_MIN: Duration = Duration::from_millis(10);
-
 /// Options of a [`Queue`]; the defaults are the safe ones.
 #[derive(Debug, Clone)]
 pub struct Builder {
@@ -121,18 +118,12 @@ impl Builder {
     }
 
     fn check(&self) -> Result<(), Invalid> {
-        let rules = &self.options.rules;
         let require = |fits: bool, field, expected| {
             if fits { Ok(()) } else { Err(Invalid::out_of_range(field, expected)) }
         };
         require(self.depth != Some(0), "depth_limit", "at least 1")?;
         require(!self.clean_up_every.is_zero(), "clean_up_every", "longer than nothing")?;
-        require(rules.lease >= LEASE_MIN, "rules.lease", "at least 10 ms")?;
-        require(rules.silence >= LEASE_MIN, "rules.silence", "at least 10 ms")?;
-        require(!rules.assignment.is_zero(), "rules.assignment", "longer than nothing")?;
-        require(rules.lease_losses_max >= 1, "rules.lease_losses_max", "at least 1")?;
-        let growth = (1.0..=100.0).contains(&rules.timeout_growth);
-        require(growth, "rules.timeout_growth", "1 to 100")?;
+        self.options.rules.check()?;
         let payload = self.policies.payload_bytes_max <= limits::PAYLOAD_BYTES_MAX;
         require(payload, "policies.payload_bytes_max", "up to 16777216")
     }

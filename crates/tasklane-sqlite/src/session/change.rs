@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use rusqlite::{OptionalExtension, params};
-use tasklane_core::{Entry, Event, Priority, State, StateName, Task, Timestamp, limits, trail};
+use tasklane_core::{
+    Entry, Event, Priority, Random, State, StateName, Task, Timestamp, limits, trail,
+};
 use tasklane_store::codec;
 
 use super::Session;
@@ -198,7 +200,7 @@ impl Session<'_> {
         let sequence = entry.stamp.sequence.0;
         self.sql.insert_trail.execute(params![key, sequence, codec::encode_entry(entry)])?;
         // Looking now and then is enough to keep a bound.
-        if sequence.is_multiple_of(64) { self.cut_trail(key) } else { Ok(()) }
+        if self.random.next_u64().is_multiple_of(64) { self.cut_trail(key) } else { Ok(()) }
     }
 
     /// Drops the older half of a trail that has grown too long, and leaves a mark.

@@ -8,7 +8,7 @@ use tasklane_core::lifecycle::{self, Decision, Elapsed, Moment};
 use tasklane_core::{
     Intent, Order, Place, Priority, Task, TaskId, Weight, WorkerId, WorkerState, limits,
 };
-use tasklane_store::{ClaimRequest, Claimed, WorkerRefusal, codec};
+use tasklane_store::{ClaimRequest, Claimed, StoreError, WorkerRefusal, codec};
 
 use super::Session;
 use super::change::Subject;
@@ -64,7 +64,9 @@ impl Session<'_> {
         let mut touched = Vec::new();
         let mut set_aside = Vec::new();
         let mut open = self.open_queues(&takes);
-        while claimed.len() < wanted {
+        // Tasks passed because they are too late or withheld: a slice of them and no more (S21).
+        let mut passed = 0;
+        while claimed.len() < wanted && passed < limits::SLICE_TASKS {
             let Some(number) = self.board.rotation.pick(&open.shares) else { break };
             let Some(order) = open.order(number) else { break };
             let Some(Spot { lane, priority }) = self.choose(&open.firsts(number), &order) else {
@@ -80,8 +82,11 @@ impl Session<'_> {
             }
             match self.hand_over(request, head, &order)? {
                 Handed::Over(task) => claimed.push(*task),
-                Handed::Withheld => set_aside.push((lane, priority, head)),
-                Handed::Expired => {}
+                Handed::Withheld => {
+                    set_aside.push((lane, priority, head));
+                    passed += 1;
+                }
+                Handed::Expired => passed += 1,
             }
             open.update(number, firsts(self.board.queue(number)?, &takes));
         }
@@ -104,7 +109,13 @@ impl Session<'_> {
         if whole {
             let (line, at) = (line_number(lane, priority), last.ready_at.as_micros());
             let range = params![line, at, last.sequence.0];
-            self.sql.delete_pending_range.execute(range)?;
+            let removed = self.sql.delete_pending_range.execute(range)?;
+            // The board is a hint. Were it wrong, this would remove tasks that nobody took: rather
+            // give up the transaction, which makes the board anew.
+            if removed != taken.len() {
+                let text = "the order of pending tasks was out of step; try again";
+                return Err(StoreError::Unavailable(text.into()).into());
+            }
             return Ok(());
         }
         for place in taken {
@@ -232,14 +243,13 @@ impl Session<'_> {
         }
         self.probed = self.tick.max(Duration::from_nanos(1));
         let mut mended = false;
-        let mut line = -1i64;
         for _ in 0..PROBE_LINES {
             // The next line that has a row, found by one step down the index.
             let sql = "SELECT min(line) FROM pending WHERE line > ?";
             let mut statement = self.connection.prepare_cached(sql)?;
-            let next: Option<i64> = statement.query_row([line], |row| row.get(0))?;
-            let Some(next) = next else { break };
-            line = next;
+            let line: Option<i64> = statement.query_row([self.probed_to], |row| row.get(0))?;
+            self.probed_to = line.unwrap_or(-1);
+            let Some(line) = line else { break };
             let (lane, priority) = (line / Priority::COUNT as i64, line % Priority::COUNT as i64);
             mended |= self.mend(lane as u32, priority as u64)?;
         }

@@ -71,8 +71,9 @@ pub(crate) struct Session<'c> {
     pruned_to: Option<(StateName, u32)>,
     /// Where the last look at old idempotency records ended.
     idempotency_after: Option<(i64, i64, String)>,
-    /// When lanes were last compared with the index.
+    /// When lines were last compared with the index, and up to which.
     probed: Duration,
+    probed_to: i64,
     buffer: Vec<u8>,
 }
 
@@ -115,6 +116,7 @@ impl<'c> Session<'c> {
             pruned_to: None,
             idempotency_after: None,
             probed: Duration::ZERO,
+            probed_to: -1,
             buffer: Vec::new(),
         };
         session.found()?;
@@ -154,6 +156,11 @@ impl<'c> Session<'c> {
             self.sql.rollback.raw_execute()?;
         }
         self.load()
+    }
+
+    /// Whether this transaction has changed anything.
+    pub(crate) fn has_written(&self) -> bool {
+        self.feed.count > 0
     }
 
     pub(crate) fn connection(&self) -> &'c Connection {

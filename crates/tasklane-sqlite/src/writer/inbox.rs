@@ -148,6 +148,19 @@ impl Inbox {
         }
     }
 
+    /// Takes no more calls and answers those that wait: nobody will serve them.
+    pub(super) fn refuse_all(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let State { settle, ordinary, bulk, .. } = &mut *state;
+        let left: Vec<_> =
+            settle.drain(..).chain(ordinary.drain(..)).chain(bulk.drain(..)).collect();
+        drop(state);
+        for waiting in left {
+            waiting.work.answer(Some(StoreError::Closed));
+        }
+    }
+
     /// Takes no more calls; those that wait are still served.
     pub(crate) fn close(&self) {
         self.lock().closed = true;

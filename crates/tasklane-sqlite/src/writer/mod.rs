@@ -80,6 +80,8 @@ pub(crate) fn run(
     shared.epoch.store(session.epoch(), Ordering::Relaxed);
     shared.signal.send_replace(session.signal());
     opened(Ok(()));
+    // Should this thread ever die, nobody may wait for it.
+    let _guard = Guard(shared);
     let mut writer = Writer { shared, session: &mut session, broken: None };
     let mut syncer = Syncer::new(location, options.durability);
     while let Some(group) = shared.inbox.next_group(syncer.due_in()) {
@@ -99,6 +101,17 @@ pub(crate) fn run(
     drop(checkpointer);
     // Leaves a file that needs no recovery; what it fails to do, the next open does.
     let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+struct Guard<'a>(&'a Shared);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.set_trouble(Some("the writer died; open the store again".into()));
+        }
+        self.0.inbox.refuse_all();
+    }
 }
 
 struct Writer<'a, 'c> {
@@ -140,11 +153,15 @@ impl Writer<'_, '_> {
             for work in group.iter_mut() {
                 work.run(session)?;
             }
-            session.finish()
+            let wrote = session.has_written();
+            session.finish().map(|()| wrote)
         })();
         match attempt {
-            Ok(()) => {
-                self.shared.set_trouble(None);
+            Ok(wrote) => {
+                // A transaction that wrote nothing proves nothing about the disk.
+                if wrote {
+                    self.shared.set_trouble(None);
+                }
                 Ok(())
             }
             Err(fault) => Err(self.recover(&fault)),

@@ -88,7 +88,7 @@ pub fn decode_spec(bytes: &[u8], lane: Lane) -> Result<StoredSpec, Damaged> {
     Ok(StoredSpec { spec, admission, digest })
 }
 
-/// Packs the capabilities of a lane; queue and type are stored as text.
+/// Packs a lane: the name by which a store finds its number.
 pub fn encode_lane(lane: &Lane) -> Vec<u8> {
     let mut w = Writer::versioned(Vec::new());
     w.text(lane.queue.as_str());
