@@ -162,7 +162,8 @@ fn within<T>(
 impl View<'_> {
     pub(crate) fn get(&self, ids: &[TaskId]) -> Result<Vec<Option<StoredTask>>, Fault> {
         let load = |id: &TaskId| {
-            Ok(rows::load(self.connection, self.lanes, *id)?.map(|loaded| stored(loaded, true)))
+            Ok(rows::load_whole(self.connection, self.lanes, *id)?
+                .map(|loaded| stored(loaded, true)))
         };
         ids.iter().map(load).collect()
     }

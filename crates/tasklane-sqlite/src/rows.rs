@@ -59,7 +59,17 @@ pub(crate) fn from_row(row: &Row<'_>, lanes: &Lanes) -> Result<Loaded, Fault> {
     })
 }
 
-/// The task with this id.
+/// The task with this id, with its bodies.
+pub(crate) fn load_whole(
+    connection: &Connection,
+    lanes: &Lanes,
+    id: TaskId,
+) -> Result<Option<Loaded>, Fault> {
+    let Some(key) = find(connection, id)? else { return Ok(None) };
+    load_columns(connection, lanes, COLUMNS, key)
+}
+
+/// The task with this id, without its bodies.
 pub(crate) fn load(
     connection: &Connection,
     lanes: &Lanes,
@@ -69,13 +79,22 @@ pub(crate) fn load(
     load_key(connection, lanes, key)
 }
 
-/// The task with this key.
+/// The task with this key, without its bodies.
 pub(crate) fn load_key(
     connection: &Connection,
     lanes: &Lanes,
     key: i64,
 ) -> Result<Option<Loaded>, Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM {JOINED} WHERE t.task = ?");
+    load_columns(connection, lanes, COLUMNS_LEAN, key)
+}
+
+fn load_columns(
+    connection: &Connection,
+    lanes: &Lanes,
+    columns: &str,
+    key: i64,
+) -> Result<Option<Loaded>, Fault> {
+    let sql = format!("SELECT {columns} FROM {JOINED} WHERE t.task = ?");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([key])?;
     rows.next()?.map(|row| from_row(row, lanes)).transpose()
