@@ -31,16 +31,16 @@ pub enum Problem {
         max: usize,
     },
     /// A character that is not allowed there.
-    #[error("contains a character that is not allowed")]
+    #[error("contains a character that is not allowed (control characters; in names also colons, braces and marks that change the direction of text)")]
     Characters,
     /// A number, duration or time outside its range.
-    #[error("is out of range: {expected}")]
+    #[error("must be {expected}")]
     OutOfRange {
         /// The range, in words.
         expected: &'static str,
     },
     /// Not in the form it must have.
-    #[error("is malformed: {expected}")]
+    #[error("must be {expected}")]
     Malformed {
         /// The form, in words.
         expected: &'static str,

@@ -35,3 +35,4 @@ pub use options::{Durability, Options};
 pub use queue::Queue;
 pub use store::SqliteStore;
 pub use system::{SystemClock, SystemRandom};
+pub use {tasklane_core, tasklane_store};

@@ -193,7 +193,7 @@ fn lock(folder: &Path) -> Result<File, StoreError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Locked(format!(
-            "{} is in use by another process: stop it, or choose another folder",
+            "{} is in use, by another process or by this one: close it there, or choose another folder",
             folder.display()
         ))),
         Err(std::fs::TryLockError::Error(error)) => {

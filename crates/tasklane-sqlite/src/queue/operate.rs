@@ -71,6 +71,17 @@ impl Queue {
         }
     }
 
+    /// All workers known, the dead ones included until they are cleaned up.
+    pub fn workers(&self) -> Result<Vec<tasklane_core::Worker>, QueueError> {
+        Ok(block_on(self.core.store.workers())?)
+    }
+
+    /// Makes a new store in `folder` from a backup; open it afterwards. Every lease is void in it.
+    pub fn restore(copy: impl AsRef<Path>, folder: impl AsRef<Path>) -> Result<(), QueueError> {
+        let options = crate::Options::default();
+        Ok(block_on(crate::restore(copy.as_ref(), folder.as_ref(), &options))?)
+    }
+
     /// Takes tasks from their workers, or ends their backoff: they wait for a worker again.
     pub fn requeue(&self, ids: Vec<TaskId>) -> Result<Requeued, QueueError> {
         if ids.len() > limits::BATCH_TASKS_MAX {

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use tasklane_core::{Command, Draft, Intent, Invalid, NewTask, Problem, StateName, TaskId, limits};
+use tasklane_core::{
+    Command, Draft, Intent, Invalid, NewTask, Problem, StateName, TaskId, Update, limits,
+};
 use tasklane_store::{
-    Changed, Page, Query, Stats, Store, StoreError, StoredTask, Submission, Submitted,
+    Changed, Cursor, FeedPage, Page, Query, Stats, Store, StoreError, StoredTask, Submission,
+    Submitted, Trail,
 };
 
 use super::Queue;
@@ -93,6 +96,26 @@ impl Queue {
     pub fn retry(&self, id: TaskId) -> Result<StateName, QueueError> {
         let intent = Intent::Retry { reset_attempts: true, priority: None };
         Ok(self.command(id, intent)?.state)
+    }
+
+    /// Changes the priority, time or labels of a live task.
+    pub fn update(&self, id: TaskId, update: Update) -> Result<StateName, QueueError> {
+        Ok(self.command(id, Intent::Update(update))?.state)
+    }
+
+    /// Removes a task that has ended, before its time.
+    pub fn discard(&self, id: TaskId) -> Result<(), QueueError> {
+        self.command(id, Intent::Discard).map(|_| ())
+    }
+
+    /// A task and everything that has happened to it, every failure included.
+    pub fn trail(&self, id: TaskId) -> Result<Trail, QueueError> {
+        block_on(self.core.store.trail(id))?.ok_or(QueueError::NotFound(id))
+    }
+
+    /// What has happened after a cursor, in order; [`Cursor::OLDEST`] begins with what is kept.
+    pub fn events_after(&self, cursor: Cursor, limit: usize) -> Result<FeedPage, QueueError> {
+        Ok(block_on(self.core.store.events_after(cursor, limit))?)
     }
 
     /// A page of the tasks that match, newest first.

@@ -79,7 +79,8 @@ impl Checkpointer {
             let length = length(&self.log);
             if length >= self.step_in_at {
                 let _ = checkpoint(connection);
-                self.step_in_at = length + LOG_BYTES_MAX;
+                // The helper may be at it, or a long read keeps the log: try again a little later.
+                self.step_in_at = length + LOG_BYTES;
             } else if length < LOG_BYTES_MAX {
                 self.step_in_at = LOG_BYTES_MAX;
             }

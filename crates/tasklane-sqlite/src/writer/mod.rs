@@ -90,7 +90,7 @@ pub(crate) fn run(
             syncer.written();
         }
         if let Err(error) = syncer.sync_if_due() {
-            writer.stop(format!("the log could not be synced: {error}"));
+            writer.stop(format!("stopped after a failure: the log was not synced: {error}"));
         }
         if let Some(checkpointer) = &mut checkpointer {
             checkpointer.after_commit(&connection);

@@ -190,3 +190,20 @@ fn a_healthy_queue_has_no_findings_and_no_trouble() {
     assert_eq!((status.maintenance_error, status.clean_up_error), (None, None));
     assert_eq!(status.worker_error, None);
 }
+
+#[test]
+fn a_backup_is_restored_without_a_runtime() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = Queue::open(folder.path().join("live")).unwrap();
+    let id = queue.submit(new_task("a")).unwrap().id;
+    let (copy, target) = (folder.path().join("copy.db"), folder.path().join("v1.2"));
+    queue.backup(&copy).unwrap();
+    let bystander = folder.path().join("v1.restoring");
+    std::fs::create_dir(&bystander).unwrap();
+    Queue::restore(&copy, &target).unwrap();
+    assert!(bystander.exists(), "a folder of somebody else was removed");
+    assert!(Queue::restore(&copy, &target).is_err(), "a store was overwritten");
+    let restored = Queue::open(&target).unwrap();
+    assert_eq!(restored.get(id).unwrap().task.id, id);
+    assert!(restored.workers().unwrap().is_empty());
+}

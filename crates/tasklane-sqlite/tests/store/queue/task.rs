@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tasklane_core::{
-    DepthLimits, IdempotencyKey, Priority, QueueName, QueueSettings, Refusal, When, limits,
+    DepthLimits, EventKind, IdempotencyKey, Priority, QueueName, QueueSettings, Refusal, Update,
+    When, limits,
 };
 use tasklane_core::{NewTask, StateName};
 use tasklane_sqlite::Queue;
 use tasklane_sqlite::queue::{Cancellation, QueueError};
 use tasklane_store::conformance::ManualClock;
-use tasklane_store::{Filter, Query};
+use tasklane_store::{Cursor, Filter, Query};
 
 use super::{LONG, field, new_task, state, submit, unknown_id};
 
@@ -196,4 +197,21 @@ fn a_scheduled_task_runs_when_the_clock_says_so() {
     clock.advance(Duration::from_secs(60));
     assert_eq!(queue.wait(id, LONG).unwrap().task.state.name(), StateName::Completed);
     worker.stop(LONG);
+}
+
+#[test]
+fn a_task_is_updated_traced_and_discarded() {
+    let queue = Queue::in_memory().unwrap();
+    let id = queue.submit(new_task("a")).unwrap().id;
+    let update = Update { priority: Some(Priority::Critical), ..Update::default() };
+    assert_eq!(queue.update(id, update).unwrap(), StateName::Pending);
+    assert!(matches!(queue.discard(id), Err(QueueError::Refused { .. })), "discarded while live");
+    queue.cancel(id).unwrap();
+    let kinds: Vec<_> =
+        queue.trail(id).unwrap().entries.iter().map(|entry| entry.event.kind()).collect();
+    assert_eq!(kinds, [EventKind::Submitted, EventKind::Updated, EventKind::Cancelled]);
+    queue.discard(id).unwrap();
+    assert_eq!(queue.trail(id), Err(QueueError::NotFound(id)));
+    let page = queue.events_after(Cursor::OLDEST, 100).unwrap();
+    assert_eq!((page.events.len(), page.gap), (4, false));
 }

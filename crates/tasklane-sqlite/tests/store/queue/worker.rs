@@ -220,7 +220,7 @@ fn progress_is_shown_and_checked() {
     let ended = queue.wait(submit(&queue, new_task("a")), LONG).unwrap();
     let progress = ended.task.progress.unwrap();
     assert_eq!((progress.percent, progress.message.as_deref()), (Some(40.0), Some("almost")));
-    assert_eq!(ended.result.as_deref(), Some(&b"percent: is out of range: 0 to 100"[..]));
+    assert_eq!(ended.result.as_deref(), Some(&b"percent: must be 0 to 100"[..]));
     worker.stop(LONG);
 }
 
