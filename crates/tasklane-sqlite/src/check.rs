@@ -16,7 +16,13 @@ use crate::rows::{self, COLUMNS_LEAN, JOINED, Loaded};
 const FINDINGS_MAX: usize = 1_000;
 
 pub(crate) fn check(connection: &Connection, lanes: &Lanes) -> Result<Vec<Finding>, Fault> {
-    let mut check = Check { connection, lanes, findings: Vec::new(), counts: HashMap::new() };
+    let mut check = Check {
+        connection,
+        lanes,
+        findings: Vec::new(),
+        counts: HashMap::new(),
+        rows: HashMap::new(),
+    };
     check.engine()?;
     check.tasks()?;
     check.counters()?;
@@ -29,6 +35,8 @@ struct Check<'a> {
     connection: &'a Connection,
     lanes: &'a Lanes,
     findings: Vec<Finding>,
+    /// Table → rows that the tasks found should have there.
+    rows: HashMap<&'static str, u64>,
     /// Lane, priority, state → tasks found.
     counts: HashMap<(u64, u8, usize), u64>,
 }
@@ -80,6 +88,10 @@ impl Check<'_> {
             }
             Err(fault) => self.find(&place, format!("its trail cannot be read: {fault}")),
         }
+        self.expect_rows(task);
+        if matches!(task.state, State::Blocked) && self.holds_its_key(*key, task)? {
+            self.find(&place, "it is blocked, though no task is before it".into());
+        }
         for (index, expected, there) in self.indexes(*key, task, lane)? {
             if expected != there {
                 let is = if there { "is in" } else { "is missing from" };
@@ -87,6 +99,31 @@ impl Check<'_> {
             }
         }
         Ok(())
+    }
+
+    fn expect_rows(&mut self, task: &Task) {
+        let name = task.state.name();
+        let expires = task.expires_at.is_some() && name.is_waiting();
+        let keyed = task.spec.ordering_key.is_some() && !name.is_terminal();
+        for (table, rows) in [
+            ("pending", u64::from(matches!(task.state, State::Pending { .. }))),
+            ("lease", u64::from(name.is_leased())),
+            ("timer", u64::from(task.state.due_at().is_some()) + u64::from(expires)),
+            ("ordered", u64::from(keyed)),
+        ] {
+            *self.rows.entry(table).or_default() += rows;
+        }
+    }
+
+    /// Whether a task is the first of its ordering key.
+    fn holds_its_key(&self, key: i64, task: &Task) -> Result<bool, Fault> {
+        let Some(ordering) = &task.spec.ordering_key else { return Ok(true) };
+        let sql = "SELECT task FROM ordered WHERE queue = (SELECT queue FROM queue WHERE name = ?)
+                   AND key = ? ORDER BY sequence LIMIT 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let names = [task.spec.lane.queue.as_str(), ordering.as_str()];
+        let first: Option<i64> = statement.query_row(names, |row| row.get(0)).optional()?;
+        Ok(first.is_none_or(|first| first == key))
     }
 
     /// For each index: whether the task should be in it, and whether it is.
@@ -167,8 +204,15 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Rows of tasks that are not there.
+    /// Rows of tasks that are not there, or more or fewer of them than there should be.
     fn strays(&mut self) -> Result<(), Fault> {
+        for (table, expected) in std::mem::take(&mut self.rows) {
+            let sql = format!("SELECT count(*) FROM {table}");
+            let there: u64 = self.connection.query_row(&sql, [], |row| row.get(0))?;
+            if there != expected {
+                self.find(table, format!("{there} rows where there should be {expected}"));
+            }
+        }
         for table in ["pending", "lease", "standing", "timer", "trail", "ordered", "alias"] {
             let sql =
                 format!("SELECT count(*) FROM {table} WHERE task NOT IN (SELECT task FROM task)");

@@ -184,7 +184,7 @@ fn check_names_what_was_damaged_by_hand() {
     .unwrap();
     let findings = block_on(store.check()).unwrap();
     let text = format!("{findings:?}");
-    assert_eq!(findings.len(), 4, "{text}");
+    assert_eq!(findings.len(), 6, "{text}");
     assert!(
         text.contains(&tasks[2].id.to_string()) && text.contains("missing from pending"),
         "{text}"
@@ -262,7 +262,8 @@ fn the_log_stays_short_under_load() {
     }
     let written = std::fs::metadata(folder.path().join("tasklane.db")).unwrap().len();
     assert!(written > 128 << 20, "too little was written to tell: {written}");
-    assert!(longest < 64 << 20, "the log grew to {longest} bytes");
+    // The writer steps in at 32 MiB; the helper may be at work just then.
+    assert!(longest < 96 << 20, "the log grew to {longest} bytes");
 }
 
 #[test]
@@ -358,4 +359,40 @@ fn a_transaction_that_fails_does_not_lengthen_leases() {
     clock.advance(Duration::from_secs(10));
     let overdue = block_on(store.overdue(10)).unwrap();
     assert!(matches!(overdue.commands[..], [Command { intent: Intent::LoseLease(_), .. }]));
+}
+
+#[test]
+fn a_store_that_could_have_lost_events_begins_a_new_life() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |durability| {
+        let options = Options { durability, ..Options::default() };
+        SqliteStore::open(folder.path(), &options).unwrap()
+    };
+    let store = open(Durability::None);
+    submit(&store, 1).unwrap();
+    let cursor = block_on(store.head()).unwrap();
+    drop(store);
+    let store = open(Durability::None);
+    assert!(!block_on(store.events_after(cursor, 10)).unwrap().gap, "a clean close loses nothing");
+    drop(store);
+    // As if the process had died: the note that it was open stays.
+    let connection = rusqlite::Connection::open(folder.path().join("tasklane.db")).unwrap();
+    connection.execute("UPDATE meta SET value = 1 WHERE name = 'open'", []).unwrap();
+    drop(connection);
+    let store = open(Durability::None);
+    assert!(block_on(store.events_after(cursor, 10)).unwrap().gap);
+}
+
+#[test]
+fn a_cursor_past_the_end_gets_a_gap() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    submit(&store, 2).unwrap();
+    let head = block_on(store.head()).unwrap();
+    let ahead = Cursor { position: tasklane_store::Position(head.position.0 + 5), ..head };
+    let page = block_on(store.events_after(ahead, 10)).unwrap();
+    assert_eq!((page.gap, page.events.len()), (true, 2));
+    assert!(!block_on(store.events_after(head, 10)).unwrap().gap);
+    assert!("00000000000000010fffffffffffffff".parse::<Cursor>().is_ok());
+    assert!("0000000000000001ffffffffffffffff".parse::<Cursor>().is_err());
 }

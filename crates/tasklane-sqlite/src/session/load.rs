@@ -22,6 +22,26 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Begins a new life if the last one ended without a close and without syncs: events that a
+    /// reader has seen may be gone, and their numbers are given again.
+    pub(crate) fn mark_open(&mut self, synced: bool) -> Result<(), Fault> {
+        let sql = "SELECT value FROM meta WHERE name = 'open'";
+        let open: Option<i64> = self.connection.query_row(sql, [], |row| row.get(0)).optional()?;
+        if open == Some(1) && !synced {
+            self.epoch = (self.random.next_u64() >> 1).max(1);
+            let sql = "UPDATE meta SET value = ? WHERE name = 'epoch'";
+            self.connection.execute(sql, [self.epoch])?;
+        }
+        self.set_open(!synced)
+    }
+
+    /// Notes whether the store is in use in a way that could lose what it answered.
+    pub(crate) fn set_open(&self, open: bool) -> Result<(), Fault> {
+        let sql = "INSERT OR REPLACE INTO meta(name, value) VALUES ('open', ?)";
+        self.connection.execute(sql, [open])?;
+        Ok(())
+    }
+
     pub(super) fn load(&mut self) -> Result<(), Fault> {
         let before = std::mem::take(&mut self.board);
         self.dirty.clear();

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::fault::Fault;
 use crate::lanes::Lanes;
-use crate::options::Options;
+use crate::options::{Durability, Options};
 use crate::schema::{self, Location};
 use crate::session::Session;
 use checkpoint::Checkpointer;
@@ -70,6 +70,10 @@ pub(crate) fn run(
         Ok(session) => session,
         Err(fault) => return opened(Err(fault.to_store_error())),
     };
+    let synced = options.durability == Durability::Fsync;
+    if let Err(fault) = session.mark_open(synced) {
+        return opened(Err(fault.to_store_error()));
+    }
     let mut checkpointer = match location {
         Location::File(path) => match Checkpointer::start(path) {
             Ok(checkpointer) => Some(checkpointer),
@@ -96,8 +100,10 @@ pub(crate) fn run(
             checkpointer.after_commit(&connection);
         }
     }
-    // What was written last is due as well.
-    let _ = syncer.sync();
+    // What was written last is due as well; then the next open finds nothing missing.
+    if syncer.sync().is_ok() && writer.broken.is_none() {
+        let _ = writer.session.set_open(false);
+    }
     drop(checkpointer);
     // Leaves a file that needs no recovery; what it fails to do, the next open does.
     let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
