@@ -3,7 +3,7 @@
 
 use hashbrown::HashMap;
 use rusqlite::{Connection, OptionalExtension, params};
-use tasklane_core::{State, StateName, Task, Timestamp, trail};
+use tasklane_core::{Sequence, State, StateName, Task, Timestamp, trail};
 use tasklane_store::{Finding, codec};
 
 use crate::board::line_number;
@@ -11,6 +11,7 @@ use crate::ended;
 use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::rows::{self, COLUMNS_LEAN, JOINED, Loaded};
+use crate::session::should_be_indexed;
 
 /// Findings reported at most.
 const FINDINGS_MAX: usize = 1_000;
@@ -22,6 +23,11 @@ pub(crate) fn check(connection: &Connection, lanes: &Lanes) -> Result<Vec<Findin
         findings: Vec::new(),
         counts: HashMap::new(),
         rows: HashMap::new(),
+        indexed: Sequence(connection.query_row(
+            "SELECT value FROM meta WHERE name = 'indexed'",
+            [],
+            |row| row.get(0),
+        )?),
     };
     check.engine()?;
     check.tasks()?;
@@ -35,6 +41,8 @@ struct Check<'a> {
     connection: &'a Connection,
     lanes: &'a Lanes,
     findings: Vec<Finding>,
+    /// Up to which event the index of pending tasks is complete.
+    indexed: Sequence,
     /// Table → rows that the tasks found should have there.
     rows: HashMap<&'static str, u64>,
     /// Lane, priority, state → tasks found.
@@ -88,11 +96,12 @@ impl Check<'_> {
             }
             Err(fault) => self.find(&place, format!("its trail cannot be read: {fault}")),
         }
-        self.expect_rows(task);
+        let indexed = should_be_indexed(task, loaded.fresh, self.indexed);
+        self.expect_rows(task, indexed);
         if matches!(task.state, State::Blocked) && self.holds_its_key(*key, task)? {
             self.find(&place, "it is blocked, though no task is before it".into());
         }
-        for (index, expected, there) in self.indexes(*key, task, lane)? {
+        for (index, expected, there) in self.indexes(*key, task, lane, indexed)? {
             if expected != there {
                 let is = if there { "is in" } else { "is missing from" };
                 self.find(&place, format!("a task that is {} {is} {index}", task.state.name()));
@@ -101,12 +110,12 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn expect_rows(&mut self, task: &Task) {
+    fn expect_rows(&mut self, task: &Task, indexed: bool) {
         let name = task.state.name();
         let expires = task.expires_at.is_some() && name.is_waiting();
         let keyed = task.spec.ordering_key.is_some() && !name.is_terminal();
         for (table, rows) in [
-            ("pending", u64::from(matches!(task.state, State::Pending { .. }))),
+            ("pending", u64::from(matches!(task.state, State::Pending { .. }) && indexed)),
             ("lease", u64::from(name.is_leased())),
             ("timer", u64::from(task.state.due_at().is_some()) + u64::from(expires)),
             ("ordered", u64::from(keyed)),
@@ -132,6 +141,7 @@ impl Check<'_> {
         key: i64,
         task: &Task,
         lane: u64,
+        indexed: bool,
     ) -> Result<[(&'static str, bool, bool); 4], Fault> {
         let there = |sql: &str, row: &[&dyn rusqlite::ToSql]| -> Result<bool, Fault> {
             let mut statement = self.connection.prepare_cached(sql)?;
@@ -156,7 +166,7 @@ impl Check<'_> {
             None => false,
         };
         Ok([
-            ("pending", matches!(state, State::Pending { .. }), pending),
+            ("pending", matches!(state, State::Pending { .. }) && indexed, pending),
             ("lease", state.lease().is_some(), leased),
             ("timer", state.due_at().is_some(), due),
             ("ended", state.ended().is_some(), ended),

@@ -71,11 +71,13 @@ fn wrong_hints_never_remove_what_nobody_took() {
     submit(&store, 10).unwrap();
     clock.advance(Duration::from_millis(1));
     block_on(store.write(Class::Ordinary, 1, |session| {
+        session.index_arrivals()?;
         session.forget_lines();
         Ok(())
     }))
     .unwrap();
     submit(&store, 1).unwrap();
+    block_on(store.write(Class::Ordinary, 1, |session| session.index_arrivals())).unwrap();
     let spec = WorkerSpec::new(Selection::default(), 100).unwrap();
     let worker = block_on(store.register(spec)).unwrap();
     let request = || vec![ClaimRequest { worker, count: 1, auto_start: true, narrowed: None }];
@@ -174,6 +176,7 @@ fn check_names_what_was_damaged_by_hand() {
     block_on(store.execute(vec![complete(&claim(&store, 1)[0])])).unwrap();
     assert_eq!(block_on(store.check()).unwrap(), []);
     block_on(store.write(Class::Ordinary, 1, |session| {
+        session.index_arrivals()?;
         session.connection().execute_batch(
             "DELETE FROM pending WHERE task = (SELECT max(task) FROM pending);
              UPDATE tally SET counts = CAST(x'01' || zeroblob(40) AS BLOB);
@@ -395,4 +398,35 @@ fn a_cursor_past_the_end_gets_a_gap() {
     assert!(!block_on(store.events_after(head, 10)).unwrap().gap);
     assert!("00000000000000010fffffffffffffff".parse::<Cursor>().is_ok());
     assert!("0000000000000001ffffffffffffffff".parse::<Cursor>().is_err());
+}
+
+#[test]
+fn tasks_that_were_not_yet_in_the_index_are_found_when_the_store_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (clock, options) = manual();
+    let open = || SqliteStore::open(folder.path(), &options).unwrap();
+    let indexed = |store: &SqliteStore| {
+        block_on(store.write(Class::Ordinary, 1, |session| {
+            let sql = "SELECT count(*) FROM pending";
+            Ok(session.connection().query_row(sql, [], |row| row.get::<_, usize>(0))?)
+        }))
+        .unwrap()
+    };
+    let store = open();
+    let submitted = submit(&store, 100).unwrap();
+    assert_eq!(claim(&store, 30).len(), 30);
+    block_on(store.execute(vec![Command { task: submitted[50].id, intent: Intent::Cancel }]))
+        .unwrap();
+    assert_eq!(indexed(&store), 0);
+    drop(store);
+    let store = open();
+    assert_eq!(block_on(store.check()).unwrap(), []);
+    clock.advance(Duration::from_secs(1));
+    let ids: Vec<_> = claim(&store, 100).iter().map(|claimed| claimed.task.id).collect();
+    let expected: Vec<_> = submitted.iter().map(|task| task.id).skip(30).collect();
+    assert_eq!(ids, [&expected[..20], &expected[21..]].concat());
+    // Enough of them are written, in order, and served the same.
+    submit(&store, 5_000).unwrap();
+    assert_eq!(indexed(&store), 5_000);
+    assert_eq!(block_on(store.check()).unwrap(), []);
 }

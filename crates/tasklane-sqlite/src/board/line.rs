@@ -25,7 +25,7 @@ pub(crate) struct Line {
     /// The index has nothing behind the last head.
     complete: bool,
     /// Taken by the claim that is running; their rows are still in the index.
-    taken: Vec<Place>,
+    taken: Vec<Head>,
     /// Not all up to the last one taken is taken: it cannot be removed as one range.
     holed: bool,
 }
@@ -84,13 +84,13 @@ impl Line {
     /// Takes the front for the claim that is running.
     pub(crate) fn take(&mut self) -> Option<Head> {
         let head = self.heads.pop_front()?;
-        self.taken.push(head.place);
+        self.taken.push(head);
         Some(head)
     }
 
     /// Puts back what the claim could not use, after it has ended.
     pub(crate) fn put_back(&mut self, head: Head) {
-        self.taken.retain(|place| *place != head.place);
+        self.taken.retain(|taken| taken.place != head.place);
         self.holed = true;
         let at = self.heads.partition_point(|known| known.place < head.place);
         self.heads.insert(at, head);
@@ -98,16 +98,16 @@ impl Line {
 
     /// Where filling must start: behind what the running claim took.
     pub(crate) fn refill_after(&self) -> Option<Place> {
-        self.taken.iter().max().copied()
+        self.taken.iter().map(|taken| taken.place).max()
     }
 
-    pub(crate) fn refill(&mut self, heads: Vec<Head>) {
-        self.complete = heads.len() < REFILL;
+    pub(crate) fn refill(&mut self, heads: Vec<Head>, complete: bool) {
+        self.complete = complete;
         self.heads = heads.into();
     }
 
     /// Ends the claim: what it took, and whether all up to the last may go as one range.
-    pub(crate) fn end_claim(&mut self) -> (Vec<Place>, bool) {
+    pub(crate) fn end_claim(&mut self) -> (Vec<Head>, bool) {
         let whole = !std::mem::take(&mut self.holed);
         (std::mem::take(&mut self.taken), whole)
     }
@@ -148,7 +148,7 @@ mod tests {
         line.enter(head(-1));
         assert_eq!(keys(&mut line).len(), KEPT_MAX);
         assert!(line.is_starved());
-        line.refill((3_000..3_100).map(head).collect());
+        line.refill((3_000..3_100).map(head).collect(), true);
         assert_eq!(line.front(), Some(head(3_000).place));
     }
 
@@ -159,7 +159,7 @@ mod tests {
         line.take();
         line.enter(head(3));
         assert_eq!(line.refill_after(), Some(head(5).place));
-        assert_eq!(line.end_claim(), (vec![head(5).place], false));
+        assert_eq!(line.end_claim(), (vec![head(5)], false));
         assert_eq!(line.front(), Some(head(3).place));
     }
 
@@ -170,7 +170,7 @@ mod tests {
         let first = line.take().unwrap();
         line.take();
         line.put_back(first);
-        assert_eq!(line.end_claim(), (vec![head(2).place], false));
+        assert_eq!(line.end_claim(), (vec![head(2)], false));
         assert_eq!(line.front(), Some(head(1).place));
     }
 }

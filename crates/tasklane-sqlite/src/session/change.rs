@@ -82,7 +82,7 @@ impl Session<'_> {
         self.count(*lane, task.spec.priority, task.state.name(), -1)?;
         self.timers(*key, task, false)?;
         match &task.state {
-            State::Pending { .. } if !subject.claimed => self.leave_line(*lane, task),
+            State::Pending { .. } if !subject.claimed => self.leave_line(*lane, *key, task),
             State::Assigned(lease) | State::Running(lease) => {
                 if let Some(worker) = self.board.workers.get_mut(&lease.worker) {
                     worker.leases.remove(key);
@@ -132,7 +132,7 @@ impl Session<'_> {
                 if is_new { &mut self.sql.insert_standing } else { &mut self.sql.update_standing };
             statement.execute(params![key, record, result.map(|bytes| &bytes[..])])?;
             if matches!(task.state, State::Pending { .. }) {
-                self.enter_line(*lane, *key, task, false)?;
+                self.enter_line(*lane, *key, task)?;
             } else if task.state.ended().is_some() {
                 self.note_end(subject)?;
             }
@@ -142,32 +142,25 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Adds a pending task to its line.
-    pub(super) fn enter_line(
-        &mut self,
-        lane: u32,
-        key: i64,
-        task: &Task,
-        fresh: bool,
-    ) -> Result<(), Fault> {
+    /// Adds a task that is pending again to its line.
+    fn enter_line(&mut self, lane: u32, key: i64, task: &Task) -> Result<(), Fault> {
         let (priority, place) = (task.spec.priority, task.place);
         self.sql.insert_pending.execute(params![
             line_number(lane, priority),
             place.ready_at.as_micros(),
             place.sequence.0,
             key,
-            fresh,
+            false,
         ])?;
-        let head = Head { place, key, fresh };
-        let ((), starved) = self.board.with_line(lane, priority, |line| line.enter(head))?;
-        self.claimable += 1;
-        if starved { self.refill(lane, priority) } else { Ok(()) }
+        self.enter_board(lane, priority, Head { place, key, fresh: false })
     }
 
     /// Takes a pending task out of its line.
-    fn leave_line(&mut self, lane: u32, task: &Task) -> Result<(), Fault> {
+    fn leave_line(&mut self, lane: u32, key: i64, task: &Task) -> Result<(), Fault> {
         let (priority, place) = (task.spec.priority, task.place);
-        self.delete_pending(lane, priority, place)?;
+        if !self.arrivals.remove(key) {
+            self.delete_pending(lane, priority, place)?;
+        }
         let ((), starved) = self.board.with_line(lane, priority, |line| line.leave(place))?;
         if starved { self.refill(lane, priority) } else { Ok(()) }
     }

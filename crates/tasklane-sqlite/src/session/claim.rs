@@ -104,8 +104,9 @@ impl Session<'_> {
 
     /// Removes from the index what was taken from a line: as one range where nothing in it stays.
     fn end_claim(&mut self, lane: u32, priority: Priority) -> Result<(), Fault> {
-        let ((taken, whole), _) = self.board.with_line(lane, priority, Line::end_claim)?;
-        let Some(last) = taken.iter().max().copied() else { return Ok(()) };
+        let ((mut taken, whole), _) = self.board.with_line(lane, priority, Line::end_claim)?;
+        taken.retain(|head| !self.arrivals.remove(head.key));
+        let Some(last) = taken.iter().map(|head| head.place).max() else { return Ok(()) };
         if whole {
             let (line, at) = (line_number(lane, priority), last.ready_at.as_micros());
             let range = params![line, at, last.sequence.0];
@@ -118,8 +119,8 @@ impl Session<'_> {
             }
             return Ok(());
         }
-        for place in taken {
-            self.delete_pending(lane, priority, place)?;
+        for head in taken {
+            self.delete_pending(lane, priority, head.place)?;
         }
         Ok(())
     }
@@ -242,6 +243,7 @@ impl Session<'_> {
             return Ok(false);
         }
         self.probed = self.tick.max(Duration::from_nanos(1));
+        self.index_arrivals()?;
         let mut mended = false;
         for _ in 0..PROBE_LINES {
             // The next line that has a row, found by one step down the index.

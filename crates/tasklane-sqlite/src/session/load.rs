@@ -19,6 +19,8 @@ impl Session<'_> {
             "INSERT OR IGNORE INTO meta(name, value) VALUES ('epoch', ?)",
             [epoch.max(1)],
         )?;
+        let sql = "INSERT OR IGNORE INTO meta(name, value) VALUES ('indexed', 0)";
+        self.connection.execute(sql, [])?;
         Ok(())
     }
 
@@ -59,6 +61,7 @@ impl Session<'_> {
         self.last = Sequence(last.unwrap_or(0) as u64);
         self.load_queues()?;
         self.load_lanes()?;
+        self.load_arrivals()?;
         self.load_counts()?;
         self.load_workers(&before)?;
         self.load_leases(before)
@@ -126,8 +129,12 @@ impl Session<'_> {
     pub(super) fn refill(&mut self, lane: u32, priority: Priority) -> Result<(), Fault> {
         let slot = self.board.lane(lane)?;
         let after = slot.lines.get(priority.index()).and_then(crate::board::Line::refill_after);
-        let heads = self.heads(lane, priority, after, REFILL)?;
-        self.board.with_line(lane, priority, |line| line.refill(heads))?;
+        let mut heads = self.heads(lane, priority, after, REFILL)?;
+        let last = heads.last().filter(|_| heads.len() == REFILL).map(|head| head.place);
+        let arrived = self.arrivals.of_line(line_number(lane, priority), after);
+        heads.extend(arrived.into_iter().filter(|head| last.is_none_or(|last| head.place < last)));
+        heads.sort_unstable_by_key(|head| head.place);
+        self.board.with_line(lane, priority, |line| line.refill(heads, last.is_none()))?;
         Ok(())
     }
 

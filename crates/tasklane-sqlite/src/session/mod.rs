@@ -4,6 +4,7 @@
 //! [`Session::finish`] lies one transaction, with one reading of the clock; the board is changed
 //! along with the rows, and made anew by [`Session::reset`] if the transaction fails.
 
+mod arrival;
 mod change;
 mod claim;
 mod end;
@@ -32,6 +33,8 @@ use crate::ended::Ended;
 use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::system::SystemRandom;
+use arrival::Arrivals;
+pub(crate) use arrival::should_be_indexed;
 use sql::Statements;
 
 pub(crate) struct Session<'c> {
@@ -51,6 +54,7 @@ pub(crate) struct Session<'c> {
     /// The number of the last event.
     last: Sequence,
     feed: Feed,
+    arrivals: Arrivals,
     /// Lanes whose counters are to be written at the end of the transaction.
     dirty: Vec<u32>,
     /// Tasks that ended in this transaction.
@@ -105,6 +109,7 @@ impl<'c> Session<'c> {
             epoch: 0,
             last: Sequence::default(),
             feed: Feed::default(),
+            arrivals: Arrivals::default(),
             dirty: Vec::new(),
             ended: Vec::new(),
             claimable: 0,
@@ -136,6 +141,7 @@ impl<'c> Session<'c> {
 
     /// Writes what was gathered, and commits: after this the transaction is on disk.
     pub(crate) fn finish(&mut self) -> Result<(), Fault> {
+        self.index_if_many()?;
         self.write_counts()?;
         self.write_ends()?;
         if self.feed.count > 0 {

@@ -17,6 +17,8 @@ const ROWS_MAX: usize = 1_000;
 impl Session<'_> {
     pub(crate) fn prune(&mut self, prune: &Prune) -> Result<Pruned, Fault> {
         let started = Instant::now();
+        // Events must not go before what they tell of is in the index.
+        self.index_arrivals()?;
         let mut pruned = Pruned::default();
         self.prune_tasks(prune, started, &mut pruned)?;
         self.prune_events(prune, &mut pruned)?;

@@ -218,7 +218,7 @@ impl Session<'_> {
         self.count(lane, task.spec.priority, task.state.name(), 1)?;
         self.timers(key, &task, true)?;
         if matches!(task.state, tasklane_core::State::Pending { .. }) {
-            self.enter_line(lane, key, &task, true)?;
+            self.arrive(lane, key, &task)?;
         }
         if let Some(ordering) = &ordering {
             self.join_key(queue, ordering.as_str(), stamp.sequence.0, key)?;
