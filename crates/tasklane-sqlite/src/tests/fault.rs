@@ -1,0 +1,127 @@
+//! Transactions, disks and threads that fail.
+
+use super::*;
+
+#[test]
+fn a_writer_that_dies_leaves_nobody_waiting() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    let died: Result<(), _> = block_on(store.write(Class::Ordinary, 1, |_| panic!("on purpose")));
+    assert!(matches!(died, Err(StoreError::OutcomeUnknown(_))), "{died:?}");
+    assert_eq!(submit(&store, 1), Err(StoreError::Closed));
+    assert!(store.status().trouble.is_some());
+}
+
+#[test]
+fn settings_that_could_not_be_read_back_are_refused() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    let depth = tasklane_core::DepthLimits { normal: 10, high: 5, all: 1 };
+    let settings = tasklane_core::QueueSettings { depth, ..Default::default() };
+    let queue = tasklane_core::QueueName::default_queue();
+    assert!(matches!(block_on(store.configure(queue, settings)), Err(StoreError::Invalid(_))));
+    let spec = WorkerSpec { capacity: 0, ..WorkerSpec::new(Selection::default(), 1).unwrap() };
+    assert!(matches!(block_on(store.register(spec)), Err(StoreError::Invalid(_))));
+    let rules = tasklane_core::lifecycle::Rules { timeout_growth: f64::NAN, ..options.rules };
+    let refused = SqliteStore::in_memory(&Options { rules, ..options });
+    assert!(matches!(refused, Err(StoreError::Invalid(_))));
+}
+
+#[test]
+fn a_transaction_that_fails_leaves_nothing_behind_and_the_next_one_works() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    submit(&store, 3).unwrap();
+    let failed = block_on(store.write(Class::Ordinary, 1, |session| {
+        session.submit(vec![Submission { tasks: vec![draft(None)] }])?;
+        Err::<(), _>(Fault::Refused(StoreError::Unavailable("on purpose".into())))
+    }));
+    assert_eq!(failed, Err(StoreError::Unavailable("on purpose".into())));
+    assert!(store.status().trouble.is_some());
+    assert_eq!(claim(&store, 10).len(), 3);
+    assert_eq!(store.status().trouble, None);
+    assert_eq!(block_on(store.check()).unwrap(), []);
+}
+
+#[test]
+fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, options) = manual();
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    let kept = submit(&store, 1_000).unwrap();
+    let set_room = |pages: i64| {
+        let call = move |session: &mut crate::session::Session<'_>| {
+            let used: i64 =
+                session.connection().pragma_query_value(None, "page_count", |row| row.get(0))?;
+            session.connection().pragma_update(None, "max_page_count", used + pages)?;
+            Ok(())
+        };
+        block_on(store.write(Class::Ordinary, 1, call)).unwrap();
+    };
+    set_room(2);
+    let refused = (0..).find_map(|_| submit(&store, 1_000).err()).unwrap();
+    assert!(matches!(refused, StoreError::Full(_)), "{refused}");
+    assert!(store.status().trouble.is_some());
+    set_room(100_000);
+    submit(&store, 1_000).unwrap();
+    assert_eq!(store.status().trouble, None);
+    let ids = kept.iter().map(|task| task.id).collect();
+    assert!(block_on(store.get(ids)).unwrap().iter().all(Option::is_some));
+    assert_eq!(block_on(store.check()).unwrap(), []);
+}
+
+#[test]
+fn a_store_that_found_itself_damaged_writes_no_more() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    let damaged = block_on(
+        store.write(Class::Ordinary, 1, |_| Err::<(), _>(Fault::Corrupt("page 7".into()))),
+    );
+    assert_eq!(damaged, Err(StoreError::Corrupt("page 7".into())));
+    assert_eq!(submit(&store, 1), Err(StoreError::Corrupt("page 7".into())));
+    assert!(store.status().trouble.unwrap().contains("page 7"));
+}
+
+#[test]
+fn check_names_what_was_damaged_by_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, options) = manual();
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    let tasks = submit(&store, 3).unwrap();
+    block_on(store.execute(vec![complete(&claim(&store, 1)[0])])).unwrap();
+    assert_eq!(block_on(store.check()).unwrap(), []);
+    block_on(store.write(Class::Ordinary, 1, |session| {
+        session.index_arrivals()?;
+        session.connection().execute_batch(
+            "DELETE FROM pending WHERE task = (SELECT max(task) FROM pending);
+             UPDATE tally SET counts = CAST(x'01' || zeroblob(40) AS BLOB);
+             INSERT INTO timer VALUES (1, 42, 0);",
+        )?;
+        Ok(())
+    }))
+    .unwrap();
+    let findings = block_on(store.check()).unwrap();
+    let text = format!("{findings:?}");
+    assert_eq!(findings.len(), 6, "{text}");
+    assert!(
+        text.contains(&tasks[2].id.to_string()) && text.contains("missing from pending"),
+        "{text}"
+    );
+    assert!(text.contains("tally") && text.contains("timer"), "{text}");
+}
+
+#[test]
+fn a_read_that_takes_too_long_is_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let read_time_max = Duration::from_millis(50);
+    let options = Options { read_time_max, ..Options::default() };
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    let endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+    let read = block_on(
+        store
+            .read(|view| Ok(view.connection.query_row(endless, [], |row| row.get::<_, i64>(0))?)),
+    );
+    assert_eq!(read, Err(StoreError::TooSlow(50)));
+    assert_eq!(block_on(store.get(vec![])), Ok(vec![]));
+}
