@@ -31,7 +31,9 @@ pub enum Problem {
         max: usize,
     },
     /// A character that is not allowed there.
-    #[error("contains a character that is not allowed (control characters; in names also colons, braces and marks that change the direction of text)")]
+    #[error(
+        "contains a character that is not allowed (control characters; in names also colons, braces and marks that change the direction of text)"
+    )]
     Characters,
     /// A number, duration or time outside its range.
     #[error("must be {expected}")]

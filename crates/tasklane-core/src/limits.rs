@@ -52,7 +52,7 @@ pub const WORKER_CAPACITY_MAX: u32 = 10_000;
 pub const PATTERNS_MAX: usize = 256;
 /// Workers a store knows at once, the dead ones it still shows included.
 pub const WORKERS_MAX: usize = 100_000;
-/// Lanes (queue, type, capability set) a store knows at once.
+/// Lanes (queue, type, capability set), and queues, that a store may ever come to know.
 pub const LANES_MAX: usize = 100_000;
 /// Records in one page of a list.
 pub const PAGE_MAX: usize = 1_000;

@@ -284,7 +284,9 @@ impl Store for SqliteStore {
         if let Err(invalid) = settings.check() {
             return Box::pin(std::future::ready(Err(invalid.into())));
         }
-        self.write(Class::Ordinary, 1, move |session| session.configure(queue, settings))
+        let call =
+            self.write(Class::Ordinary, 1, move |session| session.configure(queue, settings));
+        Box::pin(async move { call.await? })
     }
 
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {

@@ -1,8 +1,8 @@
 //! Queues and their settings.
 
 use rusqlite::params;
-use tasklane_core::{QueueName, QueueSettings};
-use tasklane_store::{QueueChange, QueueState, Subject, codec};
+use tasklane_core::{Invalid, Problem, QueueName, QueueSettings, limits};
+use tasklane_store::{QueueChange, QueueState, StoreError, Subject, codec};
 
 use super::Session;
 use crate::fault::Fault;
@@ -12,7 +12,12 @@ impl Session<'_> {
         &mut self,
         queue: QueueName,
         settings: QueueSettings,
-    ) -> Result<(), Fault> {
+    ) -> Result<Result<(), StoreError>, Fault> {
+        let is_new = self.board.queue_number(&queue).is_none();
+        if is_new && self.board.queues().count() >= limits::LANES_MAX {
+            let max = limits::LANES_MAX;
+            return Ok(Err(Invalid::new("queues", Problem::TooMany { max }).into()));
+        }
         let number = self.queue_for(&queue)?;
         let before = std::mem::replace(&mut self.board.queue_mut(number)?.settings, settings);
         let mut statement =
@@ -27,7 +32,7 @@ impl Session<'_> {
         if !settings.paused {
             self.claimable += 1;
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     pub(crate) fn queues(&self) -> Vec<QueueState> {

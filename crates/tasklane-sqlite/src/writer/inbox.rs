@@ -107,6 +107,7 @@ impl Inbox {
             Box::new(work).answer(Some(error));
             return answer;
         }
+        let tasks = tasks.max(1);
         let waiting = Waiting { work: Box::new(work), tasks };
         match class {
             Class::Settle => state.settle.push_back(waiting),
