@@ -30,7 +30,7 @@ CREATE TABLE task(task INTEGER PRIMARY KEY, id BLOB NOT NULL, lane INTEGER NOT N
     spec BLOB NOT NULL, payload BLOB NOT NULL);
 -- ids whose key was taken by another id
 CREATE TABLE alias(id BLOB PRIMARY KEY, task INTEGER NOT NULL) WITHOUT ROWID;
--- line: lane * 4 + priority, one number because it is compared at every step down the index
+-- line: priority and lane in one number, because it is compared at every step down the index
 CREATE TABLE pending(line INTEGER NOT NULL, ready_at INTEGER NOT NULL, sequence INTEGER NOT NULL,
     task INTEGER NOT NULL, fresh INTEGER NOT NULL,
     PRIMARY KEY(line, ready_at, sequence)) WITHOUT ROWID;

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 use tasklane_core::{
     CapabilitySet, Lane, Place, Priority, QueueName, QueueSettings, Rotation, StateName, WorkerId,
+    limits,
 };
 
 pub(crate) use lease::{Carry, Leased, Leases};
@@ -20,9 +21,19 @@ pub(crate) use worker::WorkerSlot;
 
 use crate::fault::Fault;
 
-/// The number of a line in the index.
+/// Bits of a line's number that are its lane's.
+const LANE_BITS: u32 = 20;
+const _: () = assert!(limits::LANES_MAX < 1 << LANE_BITS);
+
+/// The number of a line in the index. Lines of one priority stand together, because they are
+/// claimed together: with many lanes a claim then touches few pages.
 pub(crate) fn line_number(lane: u32, priority: Priority) -> i64 {
-    i64::from(lane) * Priority::COUNT as i64 + i64::from(priority.number())
+    (i64::from(priority.number()) << LANE_BITS) + i64::from(lane)
+}
+
+/// The lane and the number of the priority of a line.
+pub(crate) const fn lane_and_priority(line: i64) -> (u32, u64) {
+    ((line & ((1 << LANE_BITS) - 1)) as u32, (line >> LANE_BITS) as u64)
 }
 
 /// Everything remembered.

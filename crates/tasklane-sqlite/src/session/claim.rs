@@ -12,7 +12,7 @@ use tasklane_store::{ClaimRequest, Claimed, StoreError, WorkerRefusal, codec};
 
 use super::Session;
 use super::change::Subject;
-use crate::board::{Head, Line, QueueSlot, line_number};
+use crate::board::{Head, Line, QueueSlot, lane_and_priority, line_number};
 use crate::fault::Fault;
 use crate::rows;
 
@@ -252,8 +252,8 @@ impl Session<'_> {
             let line: Option<i64> = statement.query_row([self.probed_to], |row| row.get(0))?;
             self.probed_to = line.unwrap_or(-1);
             let Some(line) = line else { break };
-            let (lane, priority) = (line / Priority::COUNT as i64, line % Priority::COUNT as i64);
-            mended |= self.mend(lane as u32, priority as u64)?;
+            let (lane, priority) = lane_and_priority(line);
+            mended |= self.mend(lane, priority)?;
         }
         Ok(mended)
     }
