@@ -1,7 +1,8 @@
 //! What the writer remembers: lane heads, counters, leases and workers.
 //!
-//! All of it can be made anew from the tables, and is, after a transaction that failed. It only
-//! makes finding things fast; what is written is decided on the rows themselves.
+//! All of it can be made anew from the tables, and is, after a transaction that failed. Lane heads
+//! are hints: a claim loads the task it found, and gives up if the index disagrees. Leased tasks
+//! are the copy that settles are decided on; only the writer changes them and their rows.
 
 mod lease;
 mod line;

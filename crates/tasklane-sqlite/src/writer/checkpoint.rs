@@ -53,7 +53,8 @@ impl Checkpointer {
                         continue;
                     }
                     seen = now;
-                    // A failure here shows at the writer's next commit, if it is one that matters.
+                    // One that fails loses nothing: the log keeps all of it, and grows until one
+                    // works again.
                     let _ = checkpoint(&connection);
                     turn.store(true, Ordering::Release);
                 }
