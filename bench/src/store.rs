@@ -1,9 +1,11 @@
 //! The embedded store alone: durable submits, claims and settles per second.
 //!
-//! `cargo run --release -p tasklane-bench --bin store -- [--queued N] [--batch N] [--lanes N]
+//! `cargo run --release -p tasklane-bench --bin store -- [--queued N] [--batches N,N…] [--lanes N]
 //! [--payload BYTES] [--count N] [--in-flight N] [--retain] [--backup]`. One caller keeps
-//! `--in-flight` calls queued, as a server's micro-batching does. `--retain` removes ended tasks
-//! meanwhile, `--backup` copies the store meanwhile. `bench/run` runs the whole matrix.
+//! `--in-flight` calls queued, as a server's micro-batching does; single tasks, 64. Each phase
+//! moves `--count` tasks in rounds no larger than the backlog, so that the backlog stays what it
+//! is called. `--retain` removes ended tasks meanwhile, `--backup` copies the store meanwhile.
+//! `bench/run` runs the whole matrix.
 #![expect(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -30,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Debug, Clone)]
 struct Settings {
     queued: usize,
-    batch: usize,
+    batches: Vec<usize>,
     lanes: usize,
     payload: usize,
     count: usize,
@@ -51,28 +53,13 @@ fn main() {
     let store = open(folder.path());
     println!("{settings:?}");
     let drafts = Drafts::new(&settings);
-    if settings.queued > 0 {
-        let started = Instant::now();
-        drive(&store, settings.queued, 1_000, 4, |n| submit(&store, &drafts, n, 1_000));
-        println!("filled {} in {:.1} s", settings.queued, started.elapsed().as_secs_f64());
-    }
-    let Settings { count, batch, in_flight, .. } = settings;
+    let started = Instant::now();
+    drive(settings.queued, 1_000, 4, |n| submit(&store, &drafts, n, 1_000));
+    println!("filled {} in {:.1} s", settings.queued, started.elapsed().as_secs_f64());
     let backup = settings.backup.then(|| back_up(&store, folder.path()));
-    report(
-        "submit",
-        count,
-        drive(&store, count, batch, in_flight, |n| submit(&store, &drafts, n, batch)),
-    );
-    let worker = register(&store);
-    let mut claimed = Vec::with_capacity(count);
-    let took = drive_claims(&store, worker, count, batch, in_flight, &mut claimed);
-    report("claim", claimed.len(), took);
-    let settled = claimed.len();
-    let took = drive_settles(&store, &claimed, batch, in_flight);
-    report("settle", settled, took);
-    drop(claimed);
-    let took = drain(&store, worker, count.min(settings.queued), batch, settings.retain);
-    report("drain", count.min(settings.queued) / batch * batch, took);
+    for batch in &settings.batches {
+        measure(&store, &drafts, &settings, *batch);
+    }
     if let Some(backup) = backup {
         backup.join().expect("a backup");
     }
@@ -82,6 +69,28 @@ fn main() {
     let store = open(folder.path());
     let waiting = block_on(store.stats()).expect("stats").total(StateName::Pending);
     println!("reopened with {waiting} pending in {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
+}
+
+/// Every phase with batches of one size.
+fn measure(store: &Arc<SqliteStore>, drafts: &Drafts, settings: &Settings, batch: usize) {
+    let in_flight = if batch == 1 { 64 } else { settings.in_flight };
+    let count = if batch == 1 { settings.count / 4 } else { settings.count };
+    let round = count.min(settings.queued) / batch * batch;
+    let workers: Vec<_> = (0..in_flight).map(|_| register(store)).collect();
+    let mut phases: [Took; 4] = Default::default();
+    for _ in 0..count.div_ceil(round) {
+        let [submits, claims, settles, drains] = &mut phases;
+        submits.add(drive(round, batch, in_flight, |n| submit(store, drafts, n, batch)));
+        let mut claimed = Vec::with_capacity(round);
+        claims.add(drive_claims(store, round, batch, in_flight, &mut claimed));
+        settles.add(drive_settles(store, &claimed, batch, in_flight));
+        drop(claimed);
+        drains.add(drain(store, &workers, round, batch, settings.retain));
+        drive(round, 1_000, 4, |n| submit(store, drafts, n, 1_000));
+    }
+    for (name, took) in ["submit", "claim", "settle", "drain"].into_iter().zip(phases) {
+        report(name, batch, took);
+    }
 }
 
 /// Copies the store while the figures are taken.
@@ -142,13 +151,12 @@ fn submit<'a>(store: &'a SqliteStore, drafts: &Drafts, from: usize, batch: usize
 
 /// Keeps `in_flight` calls queued until `count` tasks are through; gives each call's time.
 fn drive<'a>(
-    _store: &SqliteStore,
     count: usize,
     batch: usize,
     in_flight: usize,
     mut call: impl FnMut(usize) -> Pending<'a>,
 ) -> Took {
-    let (started, usage) = (Instant::now(), Usage::now());
+    let meter = Meter::start();
     let mut queue: VecDeque<(Instant, Pending<'a>)> = VecDeque::new();
     let mut times = Vec::new();
     let mut sent = 0;
@@ -162,12 +170,11 @@ fn drive<'a>(
             times.push(since.elapsed());
         }
     }
-    Took { whole: started.elapsed(), times, used: usage.since() }
+    meter.stop(count, times)
 }
 
 fn drive_claims(
     store: &Arc<SqliteStore>,
-    worker: WorkerId,
     count: usize,
     batch: usize,
     in_flight: usize,
@@ -176,9 +183,8 @@ fn drive_claims(
     let found = std::cell::RefCell::new(claimed);
     // A worker may hold so many leases and no more: take as many workers as it needs.
     let capacity = tasklane_core::limits::WORKER_CAPACITY_MAX as usize / batch * batch;
-    let others = (1..count.div_ceil(capacity)).map(|_| register(store));
-    let workers: Vec<_> = std::iter::once(worker).chain(others).collect();
-    drive(store, count, batch, in_flight, |from| {
+    let workers: Vec<_> = (0..count.div_ceil(capacity)).map(|_| register(store)).collect();
+    drive(count, batch, in_flight, |from| {
         let worker = workers[from / capacity];
         let request = ClaimRequest { worker, count: batch, auto_start: true, narrowed: None };
         let call = store.claim(vec![request]);
@@ -196,7 +202,7 @@ fn drive_settles(
     batch: usize,
     in_flight: usize,
 ) -> Took {
-    drive(store, claimed.len(), batch, in_flight, |from| {
+    drive(claimed.len(), batch, in_flight, |from| {
         let commands =
             claimed[from..(from + batch).min(claimed.len())].iter().map(complete).collect();
         let call = store.execute(commands);
@@ -206,37 +212,47 @@ fn drive_settles(
     })
 }
 
-/// Settles a batch and claims the next, as `result` with `poll` does.
+/// Each worker settles a batch and claims the next, as `result` with `poll` does.
 fn drain(
     store: &Arc<SqliteStore>,
-    worker: WorkerId,
+    workers: &[WorkerId],
     count: usize,
     batch: usize,
     retain: bool,
 ) -> Took {
-    let mut held: Vec<Claimed> = Vec::new();
-    let (started, usage) = (Instant::now(), Usage::now());
-    let mut times = Vec::new();
-    let (mut done, mut round) = (0, 0);
-    while done < count {
-        let since = Instant::now();
+    let step = |worker: WorkerId, held: Vec<Claimed>| {
         let settle = store.execute(held.iter().map(complete).collect());
         let request = ClaimRequest { worker, count: batch, auto_start: true, narrowed: None };
-        let claim = store.claim(vec![request]);
-        let prune = (retain && round % 10 == 9).then(|| store.prune(Prune::default()));
+        (Instant::now(), worker, settle, store.claim(vec![request]))
+    };
+    let meter = Meter::start();
+    let mut times = Vec::new();
+    let mut pruned = Instant::now();
+    let mut done = 0;
+    let mut queue: VecDeque<_> = workers.iter().map(|worker| step(*worker, Vec::new())).collect();
+    while let Some((since, worker, settle, claim)) = queue.pop_front() {
         assert!(block_on(settle).unwrap().iter().all(Result::is_ok));
-        held = block_on(claim).unwrap().pop().unwrap().unwrap();
-        if let Some(prune) = prune {
-            block_on(prune).unwrap();
-        }
+        let held = block_on(claim).unwrap().pop().unwrap().unwrap();
         times.push(since.elapsed());
         done += held.len();
-        round += 1;
-        if held.is_empty() {
+        if !held.is_empty() {
+            queue.push_back(step(worker, held));
+        }
+        if retain && pruned.elapsed() >= Duration::from_millis(10) {
+            block_on(store.prune(Prune::default())).unwrap();
+            pruned = Instant::now();
+        }
+        if done >= count {
             break;
         }
     }
-    Took { whole: started.elapsed(), times, used: usage.since() }
+    let took = meter.stop(done, times);
+    for (_, _, settle, claim) in queue {
+        block_on(settle).unwrap();
+        let held = block_on(claim).unwrap().pop().unwrap().unwrap();
+        block_on(store.execute(held.iter().map(complete).collect())).unwrap();
+    }
+    took
 }
 
 fn complete(claimed: &Claimed) -> Command {
@@ -250,14 +266,38 @@ fn register(store: &Arc<SqliteStore>) -> WorkerId {
     block_on(store.register(spec.unwrap())).unwrap()
 }
 
+#[derive(Default)]
 struct Took {
+    count: usize,
     whole: Duration,
     times: Vec<Duration>,
     used: Usage,
 }
 
+impl Took {
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.whole += other.whole;
+        self.times.extend(other.times);
+        self.used.cpu += other.used.cpu;
+        self.used.written += other.used.written;
+    }
+}
+
+struct Meter(Instant, Usage);
+
+impl Meter {
+    fn start() -> Self {
+        Self(Instant::now(), Usage::now())
+    }
+
+    fn stop(self, count: usize, times: Vec<Duration>) -> Took {
+        Took { count, whole: self.0.elapsed(), times, used: self.1.since() }
+    }
+}
+
 /// What the process has used so far.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Usage {
     cpu: f64,
     written: u64,
@@ -282,18 +322,19 @@ impl Usage {
     }
 }
 
-fn report(what: &str, count: usize, mut took: Took) {
+fn report(what: &str, batch: usize, mut took: Took) {
     took.times.sort_unstable();
     let at = |share: f64| {
         let index = ((took.times.len().max(1) - 1) as f64 * share) as usize;
         took.times.get(index).copied().unwrap_or_default().as_secs_f64() * 1e3
     };
+    let count = took.count.max(1);
     println!(
-        "{what:>7}: {:>8.0}/s  {:.2} µs each, cpu {:.2} µs, written {} B; call p50 {:.2} ms, p99 {:.2} ms, longest {:.1} ms",
+        "by {batch:<5} {what:>7}: {:>8.0}/s  {:.2} µs each, cpu {:.2} µs, written {} B; call p50 {:.2} ms, p99 {:.2} ms, longest {:.1} ms",
         count as f64 / took.whole.as_secs_f64(),
-        took.whole.as_secs_f64() * 1e6 / count.max(1) as f64,
-        took.used.cpu * 1e6 / count.max(1) as f64,
-        took.used.written / count.max(1) as u64,
+        took.whole.as_secs_f64() * 1e6 / count as f64,
+        took.used.cpu * 1e6 / count as f64,
+        took.used.written / count as u64,
         at(0.5),
         at(0.99),
         at(1.0),
@@ -309,23 +350,29 @@ fn rss_mb() -> usize {
 fn parse(arguments: impl Iterator<Item = String>) -> Result<Settings, String> {
     let mut settings = Settings {
         queued: 100_000,
-        batch: 100,
+        batches: vec![100],
         lanes: 8,
         payload: 120,
         count: 200_000,
-        in_flight: 1,
+        in_flight: 4,
         retain: false,
         backup: false,
     };
     let mut arguments = arguments.peekable();
     while let Some(flag) = arguments.next() {
+        if flag == "--batches" {
+            let list = arguments.next().unwrap_or_default();
+            let sizes: Option<Vec<usize>> =
+                list.split(',').map(|n| n.parse().ok().filter(|n| *n > 0)).collect();
+            settings.batches = sizes.ok_or("--batches wants numbers above 0, with commas")?;
+            continue;
+        }
         let mut number = || {
             let number = arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0);
             number.ok_or(format!("{flag} wants a number above 0"))
         };
         match flag.as_str() {
             "--queued" => settings.queued = number()?,
-            "--batch" => settings.batch = number()?,
             "--lanes" => settings.lanes = number()?,
             "--payload" => settings.payload = number()?,
             "--count" => settings.count = number()?,
