@@ -11,12 +11,17 @@ use crate::time::Timestamp;
 /// Checks what only the store's clock can tell.
 pub fn check_admission(draft: &Draft, now: Timestamp) -> Result<(), Invalid> {
     let horizon = now.plus(limits::SCHEDULE_AHEAD_MAX);
-    if draft.schedule.is_some_and(|when| when.resolve(now) > horizon) {
+    let scheduled_at = draft.schedule.map(|when| when.resolve(now));
+    if scheduled_at.is_some_and(|at| at > horizon) {
         return Err(Invalid::out_of_range("scheduled_at", "at most five years ahead"));
     }
     let expires_at = draft.expires.map(|when| when.resolve(now));
     if expires_at.is_some_and(|at| at <= now || at > horizon) {
         return Err(Invalid::out_of_range("expires_at", "in the future, at most five years ahead"));
+    }
+    // Such a task could never run: rather tell now than cancel it later.
+    if expires_at.zip(scheduled_at).is_some_and(|(expires, due)| expires <= due) {
+        return Err(Invalid::out_of_range("expires_at", "after the scheduled time"));
     }
     Ok(())
 }

@@ -22,6 +22,10 @@ fn scheduled(when: When) -> NewTask {
     NewTask { schedule: Some(when), ..plain() }
 }
 
+fn scheduled_and_expiring(due: When, expires: When) -> NewTask {
+    NewTask { schedule: Some(due), expires: Some(expires), ..plain() }
+}
+
 fn expiring(when: When) -> NewTask {
     NewTask { expires: Some(when), ..plain() }
 }
@@ -107,4 +111,15 @@ fn an_expiry_must_lie_in_the_next_five_years() {
     for at in [START.minus(secs(1)), START, horizon.plus(secs(1))] {
         assert_eq!(checked(expiring(When::At(at))).unwrap_err().field, "expires_at");
     }
+}
+
+#[test]
+fn an_expiry_must_lie_behind_the_schedule() {
+    let task = |expires| scheduled_and_expiring(When::After(secs(60)), When::After(expires));
+    assert_eq!(checked(task(secs(61))), Ok(()));
+    for expires in [secs(59), secs(60)] {
+        assert_eq!(checked(task(expires)).unwrap_err().field, "expires_at");
+    }
+    let past = When::At(START.minus(secs(60)));
+    assert_eq!(checked(scheduled_and_expiring(past, When::After(secs(1)))), Ok(()));
 }

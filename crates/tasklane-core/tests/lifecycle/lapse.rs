@@ -46,7 +46,7 @@ fn a_clock_that_steps_back_fires_nothing_again() {
 fn every_waiting_task_past_its_expiry_is_cancelled() {
     let mut retrying = Life::of(expiring());
     retrying.fail(ErrorKind::Transient);
-    let scheduled = NewTask { schedule: Some(When::After(secs(60))), ..expiring() };
+    let scheduled = NewTask { schedule: Some(When::After(secs(5))), ..expiring() };
     for mut life in [Life::of(expiring()), Life::of(scheduled), Life::blocked(expiring()), retrying]
     {
         life.pass(secs(10));

@@ -136,13 +136,14 @@ fn any_task() -> impl Strategy<Value = NewTask> {
         |(priority, (retries, timeout), (jitter, initial), (schedule, expires), (keyed, dead))| {
             let backoff =
                 RetryPolicy::new(Backoff::Exponential, secs(initial), 2.0, secs(300), jitter);
+            let from = schedule.map_or(START, |at| at.max(START));
             NewTask {
                 priority: Some(priority),
                 max_retries: Some(retries),
                 timeout: Some(secs(timeout)),
                 retry: Some(backoff.unwrap()),
                 schedule: schedule.map(When::At),
-                expires: expires.map(|seconds| When::After(secs(seconds))),
+                expires: expires.map(|seconds| When::At(from.plus(secs(seconds)))),
                 ordering_key: keyed.then(|| OrderingKey::new("customer 7").unwrap()),
                 dead_letter: Some(dead),
                 ..plain()

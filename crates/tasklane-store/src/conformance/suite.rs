@@ -313,6 +313,7 @@ macro_rules! conformance_cases {
             }
             bad_input {
                 a_schedule_beyond_five_years_is_refused an_expiry_in_the_past_or_too_far_is_refused
+                an_expiry_before_the_schedule_is_refused
                 a_delay_beyond_five_years_is_refused an_update_of_nothing_is_refused
                 a_claim_of_none_gets_none a_claim_for_more_than_there_is_gets_what_there_is
                 calls_without_units_answer_nothing odd_queues_and_types_are_each_their_own

@@ -56,6 +56,19 @@ pub fn an_expiry_in_the_past_or_too_far_is_refused(fixture: &mut impl Fixture) {
     scene.submit(draft("a").expires_at(now.plus(limits::SCHEDULE_AHEAD_MAX)));
 }
 
+pub fn an_expiry_before_the_schedule_is_refused(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let at = scene.now().plus(secs(60));
+    let task = |expires| draft("a").at(at).expires_at(expires);
+    assert_eq!(invalid_field(&scene, task(at)), "expires_at");
+    assert_eq!(invalid_field(&scene, task(at.minus(secs(1)))), "expires_at");
+    let relative = draft("a").after(secs(60)).expires_after(secs(59));
+    assert_eq!(invalid_field(&scene, relative), "expires_at");
+    scene.submit(task(at.plus(secs(1))));
+    let past = scene.now().minus(secs(60));
+    scene.submit(draft("a").at(past).expires_after(secs(1)));
+}
+
 pub fn a_delay_beyond_five_years_is_refused(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
     scene.submit(draft("a"));

@@ -174,8 +174,9 @@ pub fn every_waiting_task_expires_at_its_time_and_not_before(fixture: &mut impl 
         retrying,
         scene.submit(short().ordered_by("k")),
         scene.submit(short()),
-        scene.submit(short().after(hours(1))),
+        scene.submit(short().after(secs(30))),
     ];
+    scene.command(ids[3], move_to(scene.now().plus(hours(1)))).unwrap();
     use StateName::{Blocked, Cancelled, Pending, Retrying, Scheduled};
     scene.pass(secs(60) - millis(1));
     scene.maintain();
