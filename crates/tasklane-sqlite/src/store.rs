@@ -12,9 +12,10 @@ use tasklane_core::{
     limits,
 };
 use tasklane_store::{
-    Answer, Changed, ClaimRequest, Claimed, Cursor, Direction, FeedPage, Finding, Overdue, Page,
-    Prune, Pruned, Query, QueueState, Renewal, Renewed, Signal, Stats, Status, Store, StoreError,
-    StoredTask, Submission, SubmitRefusal, Submitted, Trail, WorkerRefusal,
+    Answer, Changed, ClaimRequest, Claimed, Cursor, Direction, ExecutedAndClaimed, FeedPage,
+    Finding, Overdue, Page, Prune, Pruned, Query, QueueState, Renewal, Renewed, Signal, Stats,
+    Status, Store, StoreError, StoredTask, Submission, SubmitRefusal, Submitted, Trail,
+    WorkerRefusal,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -229,6 +230,17 @@ impl Store for SqliteStore {
     fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>> {
         let (class, tasks) = (class_of(&commands), commands.len());
         self.write(class, tasks, move |session| session.execute(commands))
+    }
+
+    fn execute_and_claim(
+        &self,
+        commands: Vec<Command>,
+        requests: Vec<ClaimRequest>,
+    ) -> Answer<'_, ExecutedAndClaimed> {
+        let tasks = commands.len() + requests.len();
+        self.write(Class::Settle, tasks, move |session| {
+            Ok((session.execute(commands)?, session.claim(requests)?))
+        })
     }
 
     fn renew(&self, renewals: Vec<Renewal>) -> Answer<'_, Vec<Result<Renewed, WorkerRefusal>>> {

@@ -108,6 +108,8 @@ pub struct TaskNotice {
     pub fence: Option<Fence>,
     /// Claimed and running at once.
     pub started: bool,
+    /// Of a claim: from the time of its place, when it became ready, until now.
+    pub waited: Option<Duration>,
     /// When it goes on.
     pub due_at: Option<Timestamp>,
     /// From start to end.

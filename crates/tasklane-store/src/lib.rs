@@ -29,4 +29,4 @@ pub use request::{
     Renewed, Submission, Submitted,
 };
 pub use stats::{LaneStats, QueueState, Stats};
-pub use store::{Answer, Durability, Finding, Signal, Status, Store};
+pub use store::{Answer, Durability, ExecutedAndClaimed, Finding, Signal, Status, Store};

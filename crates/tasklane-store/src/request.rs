@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tasklane_core::{
-    CapabilitySet, Command, Draft, Health, LeaseToken, Retention, StateName, Task, TaskId,
-    Timestamp, WorkerId, WorkerState,
+    Admission, CapabilitySet, Command, Draft, Health, LeaseToken, Retention, StateName, Task,
+    TaskId, Timestamp, WorkerId, WorkerState,
 };
 
 /// Tasks that are admitted or refused together.
@@ -26,6 +26,9 @@ pub struct Submitted {
     pub replayed: bool,
     /// Retention has removed it since.
     pub expired: bool,
+    /// What the store added to the draft of a new task: with it, [`Task::admitted`] gives the task
+    /// as it was stored. `None` for one that was there before.
+    pub admission: Option<Admission>,
 }
 
 /// A worker asks for tasks.
@@ -116,8 +119,12 @@ pub enum Direction {
     Resume,
     /// Finishes what it has and gets no more.
     Drain,
-    /// Reports trouble; gets no more until resumed.
+    /// Reports trouble; gets no more until it recovers or is resumed. Of no effect on a worker that
+    /// gets no tasks anyway.
     MarkUnhealthy,
+    /// Reports that the trouble is over; gets tasks again. Of no effect on a worker that is not
+    /// unhealthy: what an operator paused stays paused.
+    Recover,
     /// Goes; its unstarted tasks go back.
     Leave,
     /// Has been silent for too long. Refused if it was heard of since.

@@ -20,6 +20,10 @@ use crate::stats::{QueueState, Stats};
 /// What every call gives: a result once the store has answered.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
+/// The verdicts of [`Store::execute_and_claim`], those of its commands first.
+pub type ExecutedAndClaimed =
+    (Vec<Result<Changed, Refusal>>, Vec<Result<Vec<Claimed>, WorkerRefusal>>);
+
 /// Where tasks live.
 ///
 /// - Batch first: a call carries many units, from many callers. Units are independent: each has
@@ -46,6 +50,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// Carries out commands, each on the state it meets.
     fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>>;
+
+    /// Carries out commands, then claims, in this order: capacity that a settle frees is there for
+    /// the claim. After an error the commands may have been carried out: they may be sent again.
+    fn execute_and_claim(
+        &self,
+        commands: Vec<Command>,
+        requests: Vec<ClaimRequest>,
+    ) -> Answer<'_, ExecutedAndClaimed> {
+        let executing = self.execute(commands);
+        Box::pin(async move {
+            let executed = executing.await?;
+            Ok((executed, self.claim(requests).await?))
+        })
+    }
 
     /// Renews leases and notes signs of life. Never a write per lease.
     fn renew(&self, renewals: Vec<Renewal>) -> Answer<'_, Vec<Result<Renewed, WorkerRefusal>>>;
@@ -110,7 +128,8 @@ pub trait Store: Send + Sync + 'static {
 /// What changed, coalesced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Signal {
-    /// Rises whenever a task may have become claimable.
+    /// Rises by at least the number of tasks that became claimable, so that a waiter can tell
+    /// roughly how many there are to share. It may rise by more, and without any.
     pub claimable: u64,
     /// The last event.
     pub last: Position,
@@ -121,7 +140,7 @@ pub struct Signal {
 pub struct Status {
     /// What an `Ok` means.
     pub durability: Durability,
-    /// Why the store is not ready to take writes; `None` when it is.
+    /// Why the store takes no writes, or soon will not; `None` when all is well.
     pub trouble: Option<String>,
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct Session<'c> {
     dirty: Vec<u32>,
     /// Tasks that ended in this transaction.
     ended: Vec<(StateName, u32, Ended)>,
-    /// Rises when a task may have become claimable.
+    /// Rises with every task that becomes claimable.
     claimable: u64,
     /// The key of the last task whose id this store made.
     last_key: i64,

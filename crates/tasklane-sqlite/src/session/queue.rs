@@ -1,7 +1,7 @@
 //! Queues and their settings.
 
 use rusqlite::params;
-use tasklane_core::{Invalid, Problem, QueueName, QueueSettings, limits};
+use tasklane_core::{Invalid, Problem, QueueName, QueueSettings, StateName, limits};
 use tasklane_store::{QueueChange, QueueState, StoreError, Subject, codec};
 
 use super::Session;
@@ -30,7 +30,9 @@ impl Session<'_> {
         };
         self.announce(&Subject::Queue(queue, change));
         if !settings.paused {
-            self.claimable += 1;
+            let counts = self.board.queue(number)?.counts;
+            let pending = counts.get(StateName::Pending.index()).copied().unwrap_or_default();
+            self.claimable += if before.paused { pending } else { 1 };
         }
         Ok(Ok(()))
     }

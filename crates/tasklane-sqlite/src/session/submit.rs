@@ -64,7 +64,7 @@ impl Session<'_> {
                 Plan::Earlier(index) => {
                     let earlier = submitted.get(index).copied();
                     let earlier = earlier.ok_or_else(|| Fault::Corrupt("lost a plan".into()))?;
-                    Submitted { replayed: true, ..earlier }
+                    Submitted { replayed: true, admission: None, ..earlier }
                 }
             };
             submitted.push(verdict);
@@ -159,7 +159,8 @@ impl Session<'_> {
             }
             if let Some(loaded) = rows::load(self.connection, &self.lanes, id)? {
                 let state = loaded.task.state.name();
-                let submitted = Submitted { id, state, replayed: true, expired: false };
+                let submitted =
+                    Submitted { id, state, replayed: true, expired: false, admission: None };
                 return Ok(match loaded.digest {
                     Some(known) => same(known, Plan::Stored(submitted)),
                     None => Err(SubmitProblem::Mismatch),
@@ -193,7 +194,8 @@ impl Session<'_> {
                 None => return Err(Fault::Corrupt(format!("task {id} of key {key} is missing"))),
             },
         };
-        let submitted = Submitted { id, state, replayed: true, expired: ended.is_some() };
+        let expired = ended.is_some();
+        let submitted = Submitted { id, state, replayed: true, expired, admission: None };
         Ok(Some((Digest::from_bytes(digest), submitted)))
     }
 
@@ -230,7 +232,8 @@ impl Session<'_> {
             statement.execute(params![queue, idempotency.as_str(), digest, id.as_bytes(), now])?;
         }
         codec::encode_feed(&mut self.feed.events, lane.into(), None, &task, &entry);
-        Ok(Submitted { id, state: task.state.name(), replayed: false, expired: false })
+        let (state, admission) = (task.state.name(), Some(task.admission));
+        Ok(Submitted { id, state, replayed: false, expired: false, admission })
     }
 
     /// An id, and a row key that is free.

@@ -38,8 +38,10 @@ impl Session<'_> {
             return Ok(Err(WorkerRefusal::Gone));
         }
         let (state, change) = match direction {
+            Direction::MarkUnhealthy if slot.state != WorkerState::Active => return Ok(Ok(())),
+            Direction::Recover if slot.state != WorkerState::Unhealthy => return Ok(Ok(())),
             Direction::Pause => (WorkerState::Paused, WorkerChange::Paused),
-            Direction::Resume => (WorkerState::Active, WorkerChange::Resumed),
+            Direction::Resume | Direction::Recover => (WorkerState::Active, WorkerChange::Resumed),
             Direction::Drain => (WorkerState::Draining, WorkerChange::Draining),
             Direction::MarkUnhealthy => (WorkerState::Unhealthy, WorkerChange::Unhealthy),
             Direction::DeclareDead => {

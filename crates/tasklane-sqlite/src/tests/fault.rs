@@ -94,7 +94,7 @@ fn check_names_what_was_damaged_by_hand() {
         session.index_arrivals()?;
         session.connection().execute_batch(
             "DELETE FROM pending WHERE task = (SELECT max(task) FROM pending);
-             UPDATE tally SET counts = CAST(x'01' || zeroblob(40) AS BLOB);
+             UPDATE tally SET counts = CAST(x'02' || zeroblob(40) AS BLOB);
              INSERT INTO timer VALUES (1, 42, 0);",
         )?;
         Ok(())

@@ -27,7 +27,7 @@ pub fn encode_feed(
     after: &Task,
     entry: &Entry,
 ) {
-    let mut w = Writer(std::mem::take(buffer));
+    let mut w = begin(buffer);
     let event = &entry.event;
     w.byte(event.kind() as u8);
     w.id(after.id.as_bytes());
@@ -50,6 +50,7 @@ pub fn encode_feed(
         Event::Claimed { fence, started, .. } => {
             w.number(fence.as_u64());
             w.flag(*started);
+            w.span(entry.stamp.at.since(after.place.ready_at));
         }
         Event::Scheduled | Event::Released { .. } | Event::Updated(_) | Event::Unblocked => {
             w.option(after.state.due_at(), Writer::time);
@@ -72,6 +73,12 @@ pub fn encode_feed(
     *buffer = w.0;
 }
 
+/// The first event of a write begins with the version of all of them.
+fn begin(buffer: &mut Vec<u8>) -> Writer {
+    let buffer = std::mem::take(buffer);
+    if buffer.is_empty() { Writer::versioned(buffer) } else { Writer(buffer) }
+}
+
 /// From the start of the attempt to this entry.
 fn ran_for(held: Option<&Lease>, entry: &Entry) -> Duration {
     let started = held.and_then(|lease| lease.started);
@@ -80,7 +87,7 @@ fn ran_for(held: Option<&Lease>, entry: &Entry) -> Duration {
 
 /// Appends an event of a worker or a queue.
 pub fn encode_notice(buffer: &mut Vec<u8>, subject: &Subject) {
-    let mut w = Writer(std::mem::take(buffer));
+    let mut w = begin(buffer);
     match subject {
         Subject::Worker(worker, change) => {
             w.byte(WORKER);
@@ -106,7 +113,7 @@ pub fn decode_feed(
     at: Timestamp,
     lanes: &impl LaneNumbers,
 ) -> Result<Vec<FeedEvent>, Damaged> {
-    let mut r = Reader::new(bytes);
+    let mut r = Reader::versioned(bytes)?;
     let mut events = Vec::new();
     let mut position = first;
     while !r.is_empty() {
@@ -142,6 +149,7 @@ fn read_task(
         worker: r.option(Reader::worker_id)?,
         fence: None,
         started: false,
+        waited: None,
         due_at: None,
         duration: None,
         error: None,
@@ -152,6 +160,7 @@ fn read_task(
         EventKind::Claimed => {
             notice.fence = Some(r.fence()?);
             notice.started = r.flag()?;
+            notice.waited = Some(r.span()?);
         }
         EventKind::Scheduled | EventKind::Released | EventKind::Updated | EventKind::Unblocked => {
             notice.due_at = r.option(Reader::time)?

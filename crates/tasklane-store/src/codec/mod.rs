@@ -21,5 +21,6 @@ pub use settings::{
 };
 pub use spec::{StoredSpec, decode_lane, decode_spec, encode_lane, encode_spec};
 
-/// The version this program writes.
-pub const VERSION: u8 = 1;
+/// The version this program writes, and the only one it reads: no program that wrote another was
+/// ever released.
+pub const VERSION: u8 = 2;

@@ -137,10 +137,6 @@ impl Writer {
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
     /// A reader past the version byte.
     pub(super) fn versioned(bytes: &'a [u8]) -> Result<Self, Damaged> {
         let mut reader = Self(bytes);

@@ -59,7 +59,7 @@ macro_rules! conformance_cases {
                 large_payloads_are_kept a_refused_submission_leaves_nothing_behind
                 a_refused_submission_does_not_fail_the_others_of_its_call
                 a_schedule_in_the_past_means_at_once_and_gains_no_place
-                a_large_submission_is_taken_whole
+                the_answer_holds_what_rebuilds_a_new_task a_large_submission_is_taken_whole
             }
             idempotency {
                 the_same_key_and_body_give_the_same_task a_replay_writes_nothing
@@ -229,6 +229,8 @@ macro_rules! conformance_cases {
             worker {
                 a_registered_worker_is_shown_as_it_said every_registration_is_another_worker
                 a_worker_nobody_knows_is_gone a_worker_that_takes_no_more_gets_nothing
+                an_unhealthy_worker_that_recovers_gets_tasks_again
+                health_does_not_undo_what_an_operator_said
                 a_worker_that_takes_no_more_finishes_what_it_has
                 leaving_gives_unstarted_tasks_back_at_once
                 leaving_cancels_an_unstarted_task_that_should_stop
@@ -271,12 +273,14 @@ macro_rules! conformance_cases {
                 numbers_rise_and_times_are_the_stores pages_of_any_size_make_the_same_feed
                 a_cursor_in_the_middle_of_a_write_misses_nothing nothing_follows_the_head
                 a_follower_gets_each_event_once a_cursor_survives_as_text
-                a_claim_tells_who_and_with_which_fence an_end_tells_how_long_it_took_and_why
+                a_claim_tells_who_and_with_which_fence
+                a_claim_tells_how_long_its_task_was_ready an_end_tells_how_long_it_took_and_why
                 a_pause_until_later_tells_until_when what_is_refused_is_not_told
                 workers_and_queues_share_the_order_of_tasks
                 a_reader_behind_what_is_kept_is_told_of_the_gap
                 the_oldest_cursor_never_reports_a_gap events_are_kept_by_number_too
                 a_cursor_of_another_life_is_a_gap the_hint_rises_when_something_becomes_claimable
+                the_hint_rises_by_as_many_as_became_claimable
             }
             stats {
                 tasks_are_counted_by_state lanes_and_priorities_are_counted_apart
@@ -307,6 +311,7 @@ macro_rules! conformance_cases {
             call {
                 calls_are_carried_out_in_the_order_they_are_made
                 a_call_that_nobody_waits_for_is_carried_out
+                a_settle_makes_room_for_the_claim_of_the_same_call
                 claims_under_way_together_never_share_a_task
                 one_key_under_way_many_times_makes_one_task
                 one_task_settled_many_times_at_once_ends_once a_healthy_store_says_how_durable_it_is

@@ -3,8 +3,8 @@
 use tasklane_core::{Command, Intent, StateName};
 
 use crate::conformance::Fixture;
-use crate::conformance::drafting::{done, draft};
-use crate::conformance::scene::Scene;
+use crate::conformance::drafting::{done, draft, taking};
+use crate::conformance::scene::{Held, Scene};
 use crate::{ClaimRequest, Durability, Filter, Submission};
 
 fn one(name: &str) -> Vec<Submission> {
@@ -31,6 +31,28 @@ pub fn a_call_that_nobody_waits_for_is_carried_out(fixture: &mut impl Fixture) {
     drop(scene.store().execute(vec![Command { task: held.id, intent }]));
     assert!(scene.settle(&held, done("1")).unwrap().repeated);
     assert_eq!(scene.state(held.id), StateName::Completed);
+}
+
+pub fn a_settle_makes_room_for_the_claim_of_the_same_call(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let ids = scene.submit_all((0..3).map(|_| draft("a")));
+    let worker = scene.register(taking().capacity(1));
+    let mut held = scene.claim_one(worker);
+    for (n, id) in ids.iter().enumerate() {
+        assert_eq!(held.id, *id);
+        let settle = Command { task: held.id, intent: Intent::Settle(held.token, done("1")) };
+        let late = Command { task: *id, intent: Intent::Start(held.token) };
+        let request = ClaimRequest { worker, count: 2, auto_start: true, narrowed: None };
+        let call = vec![settle, late];
+        let (executed, mut claimed) =
+            scene.ask(|store| store.execute_and_claim(call, vec![request]));
+        assert_eq!(executed[0].as_ref().unwrap().state, StateName::Completed);
+        assert_eq!((executed.len(), executed[1].is_err()), (2, true), "each has its own verdict");
+        let claimed = claimed.remove(0).unwrap();
+        assert_eq!(claimed.len(), usize::from(n < 2), "one at a time, until none is left");
+        held = claimed.first().map_or(held, Held::from);
+    }
+    assert_eq!(scene.count(StateName::Completed), 3);
 }
 
 pub fn claims_under_way_together_never_share_a_task(fixture: &mut impl Fixture) {

@@ -6,7 +6,7 @@ use tasklane_core::{CancelReason, EventKind, Intent, Priority, StateName};
 
 use crate::conformance::Fixture;
 use crate::conformance::drafting::{capabilities, chosen_id, days, draft, queue, secs};
-use crate::conformance::scene::Scene;
+use crate::conformance::scene::{Held, Scene};
 use crate::{Cursor, Direction, Position, Prune, Reason, Subject, WorkerChange};
 
 /// A bit of everything.
@@ -134,6 +134,29 @@ pub fn a_claim_tells_who_and_with_which_fence(fixture: &mut impl Fixture) {
     scene.command(id, Intent::Requeue).unwrap();
     scene.assign(scene.worker());
     assert!(!scene.notices(head).pop().unwrap().started);
+}
+
+pub fn a_claim_tells_how_long_its_task_was_ready(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let waited = |held: &Held| {
+        let notices = scene.notices(Cursor::OLDEST).into_iter();
+        let of_claims = notices.filter(|notice| notice.id == held.id && notice.fence.is_some());
+        of_claims.map(|notice| notice.waited).collect::<Vec<_>>()
+    };
+    scene.submit(draft("a").after(secs(10)));
+    scene.pass(secs(13));
+    scene.maintain();
+    let held = scene.claim_one(scene.worker());
+    assert_eq!(waited(&held), [Some(secs(3))], "from the time it was for");
+    scene.pass(secs(4));
+    scene.fail(&held);
+    scene.pass(secs(1));
+    scene.maintain();
+    scene.set_wall(scene.now().minus(secs(60)));
+    let held = scene.claim_one(scene.worker());
+    assert_eq!(waited(&held), [Some(secs(3)), Some(secs(0))], "never less than nothing");
+    let notices = scene.notices(Cursor::OLDEST);
+    assert!(notices.iter().all(|n| n.waited.is_some() == (n.kind == EventKind::Claimed)));
 }
 
 pub fn an_end_tells_how_long_it_took_and_why(fixture: &mut impl Fixture) {
@@ -279,4 +302,27 @@ pub fn the_hint_rises_when_something_becomes_claimable(fixture: &mut impl Fixtur
     assert_eq!(scene.state(id), StateName::Cancelled);
     scene.retry(id);
     rises("an operator's retry");
+}
+
+pub fn the_hint_rises_by_as_many_as_became_claimable(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let receiver = scene.store().watch();
+    let mut last = receiver.borrow().claimable;
+    let mut rises = |by: u64, what: &str| {
+        let now = receiver.borrow().claimable;
+        assert!(now - last >= by, "after {what}: {} instead of {by}", now - last);
+        last = now;
+    };
+    scene.submit_all((0..7).map(|_| draft("a")));
+    rises(7, "a submission");
+    scene.submit_all((0..5).map(|_| draft("a").after(secs(9))));
+    scene.pass(secs(9));
+    scene.maintain();
+    rises(5, "coming due");
+    let settings = tasklane_core::QueueSettings::default();
+    let paused = tasklane_core::QueueSettings { paused: true, ..settings };
+    scene.configure("default", paused);
+    rises(0, "a pause");
+    scene.configure("default", settings);
+    rises(12, "its end");
 }

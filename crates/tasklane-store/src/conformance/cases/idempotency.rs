@@ -19,7 +19,7 @@ pub fn the_same_key_and_body_give_the_same_task(fixture: &mut impl Fixture) {
     let id = scene.submit(draft("a").key("k"));
     let again = scene.offer_one(draft("a").key("k")).unwrap();
     let state = StateName::Pending;
-    assert_eq!(again, Submitted { id, state, replayed: true, expired: false });
+    assert_eq!(again, Submitted { id, state, replayed: true, expired: false, admission: None });
     assert_eq!(scene.count(StateName::Pending), 1);
 }
 
@@ -111,7 +111,7 @@ pub fn the_same_id_and_body_give_the_same_task(fixture: &mut impl Fixture) {
     let before = scene.snapshot();
     let again = scene.offer_one(draft("a").id(id)).unwrap();
     let state = StateName::Running;
-    assert_eq!(again, Submitted { id, state, replayed: true, expired: false });
+    assert_eq!(again, Submitted { id, state, replayed: true, expired: false, admission: None });
     assert_eq!(scene.snapshot(), before);
     scene.complete(&held);
 }
@@ -168,7 +168,7 @@ pub fn a_key_outlives_its_task_within_its_day(fixture: &mut impl Fixture) {
     assert_eq!(scene.prune(ended()).tasks_total(), 1);
     let again = scene.offer_one(draft("a").key("k")).unwrap();
     let state = StateName::DeadLetter;
-    assert_eq!(again, Submitted { id, state, replayed: true, expired: true });
+    assert_eq!(again, Submitted { id, state, replayed: true, expired: true, admission: None });
     let refusal = scene.offer_one(draft("b").key("k")).unwrap_err();
     assert_eq!(refusal.problem, MISMATCH);
     assert_eq!(scene.stored(id), None);
@@ -226,5 +226,5 @@ pub fn a_replay_is_answered_though_its_times_have_passed(fixture: &mut impl Fixt
     scene.maintain();
     let again = scene.offer_one(task).unwrap();
     let state = StateName::Cancelled;
-    assert_eq!(again, Submitted { id, state, replayed: true, expired: false });
+    assert_eq!(again, Submitted { id, state, replayed: true, expired: false, admission: None });
 }

@@ -1,7 +1,7 @@
 //! Tasks come in whole, in order, and as they were sent.
 
 use bytes::Bytes;
-use tasklane_core::{Backoff, Counts, Place, Priority, State, StateName};
+use tasklane_core::{Backoff, Counts, Place, Priority, State, StateName, Task};
 
 use crate::Submission;
 use crate::conformance::Fixture;
@@ -150,6 +150,25 @@ pub fn a_schedule_in_the_past_means_at_once_and_gains_no_place(fixture: &mut imp
     assert_eq!(scene.state(late), StateName::Pending);
     assert_eq!(scene.place(late).ready_at, scene.now());
     assert_eq!(scene.claim_ids(scene.worker(), 2), [earlier, late]);
+}
+
+pub fn the_answer_holds_what_rebuilds_a_new_task(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let tasks = [
+        draft("a").key("k"),
+        draft("b").after(secs(60)).expires_after(hours(1)),
+        draft("c").ordered_by("o"),
+        draft("d").ordered_by("o"),
+    ];
+    let taken = scene.offer(tasks.clone()).unwrap();
+    for (task, taken) in tasks.into_iter().zip(taken) {
+        let admission = taken.admission.unwrap();
+        let rebuilt = Task::admitted(taken.id, task.build().spec, admission);
+        assert_eq!(rebuilt, scene.task(taken.id));
+    }
+    assert_eq!(scene.offer_one(draft("a").key("k")).unwrap().admission, None);
+    let twice = scene.offer([draft("e").key("l"), draft("e").key("l")]).unwrap();
+    assert_eq!(twice.iter().filter(|taken| taken.admission.is_some()).count(), 1);
 }
 
 pub fn a_large_submission_is_taken_whole(fixture: &mut impl Fixture) {

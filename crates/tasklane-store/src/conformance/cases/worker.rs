@@ -74,6 +74,39 @@ pub fn a_worker_that_takes_no_more_gets_nothing(fixture: &mut impl Fixture) {
     }
 }
 
+pub fn an_unhealthy_worker_that_recovers_gets_tasks_again(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let worker = scene.worker();
+    let id = scene.submit(draft("a"));
+    scene.direct(worker, Direction::MarkUnhealthy).unwrap();
+    assert_eq!(scene.claim_ids(worker, 1), []);
+    scene.direct(worker, Direction::Recover).unwrap();
+    assert_eq!(scene.renew_all(worker).state, WorkerState::Active);
+    assert_eq!(scene.claim_ids(worker, 1), [id]);
+    use WorkerChange::{Joined, Resumed, Unhealthy};
+    assert_eq!(changes(&scene, worker), [Joined, Unhealthy, Resumed]);
+}
+
+pub fn health_does_not_undo_what_an_operator_said(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let states = [
+        (Direction::Resume, WorkerState::Active),
+        (Direction::Pause, WorkerState::Paused),
+        (Direction::Drain, WorkerState::Draining),
+    ];
+    for (direction, state) in states {
+        let worker = scene.worker();
+        scene.direct(worker, direction).unwrap();
+        let before = scene.head();
+        scene.direct(worker, Direction::Recover).unwrap();
+        if state != WorkerState::Active {
+            scene.direct(worker, Direction::MarkUnhealthy).unwrap();
+        }
+        assert_eq!(scene.renew_all(worker).state, state);
+        assert_eq!(scene.head(), before, "nothing happened");
+    }
+}
+
 pub fn a_worker_that_takes_no_more_finishes_what_it_has(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
     let worker = scene.worker();
@@ -177,11 +210,12 @@ pub fn every_change_of_a_worker_is_told(fixture: &mut impl Fixture) {
         Direction::Drain,
         Direction::Resume,
         Direction::MarkUnhealthy,
+        Direction::Recover,
         Direction::Leave,
     ];
     directions.into_iter().for_each(|direction| scene.direct(worker, direction).unwrap());
     use WorkerChange::{Draining, Joined, Left, Paused, Resumed, Unhealthy};
-    let expected = [Joined, Paused, Resumed, Draining, Resumed, Unhealthy, Left];
+    let expected = [Joined, Paused, Resumed, Draining, Resumed, Unhealthy, Resumed, Left];
     assert_eq!(changes(&scene, worker), expected);
     let silent = scene.worker();
     scene.pass(secs(30));

@@ -49,6 +49,7 @@ pub(super) fn notice(before: &Task, after: &Task, entry: &Entry) -> TaskNotice {
         worker: lease.map(|lease| lease.worker),
         fence: None,
         started: false,
+        waited: None,
         due_at: None,
         duration: None,
         error: entry.event.failure().map(|failure| Arc::new(failure.summary())),
@@ -60,6 +61,7 @@ pub(super) fn notice(before: &Task, after: &Task, entry: &Entry) -> TaskNotice {
         Event::Claimed { fence, started, .. } => {
             notice.fence = Some(*fence);
             notice.started = *started;
+            notice.waited = Some(entry.stamp.at.since(after.place.ready_at));
         }
         Event::Scheduled | Event::Released { .. } | Event::Updated(_) | Event::Unblocked => {
             notice.due_at = after.state.due_at();

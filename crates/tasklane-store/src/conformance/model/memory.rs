@@ -260,6 +260,12 @@ impl Memory {
         self.tasks.values().filter(|record| waits(&record.task)).count() as u64
     }
 
+    /// Tasks that can be claimed, or could if their queue were not paused.
+    pub(super) fn pending(&self) -> u64 {
+        let pending = |record: &&Record| matches!(record.task.state, State::Pending { .. });
+        self.tasks.values().filter(pending).count() as u64
+    }
+
     /// Takes a task out; what is known of its submission remembers how it ended.
     pub(super) fn remove(&mut self, id: TaskId) -> Option<Record> {
         let record = self.tasks.remove(&id)?;

@@ -50,7 +50,7 @@ use crate::request::{
     Submission, Submitted,
 };
 use crate::stats::{QueueState, Stats};
-use crate::store::{Answer, Durability, Finding, Signal, Status, Store};
+use crate::store::{Answer, Durability, ExecutedAndClaimed, Finding, Signal, Status, Store};
 
 /// A store in memory that is obviously right and never fast.
 pub struct NaiveStore {
@@ -78,11 +78,13 @@ impl NaiveStore {
         let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = memory.one_write(|memory| call(memory, now));
-        let last = memory.last_position();
+        let (last, pending) = (memory.last_position(), memory.pending());
         self.signal.send_if_modified(|signal| {
             let happened = signal.last != last;
             if happened {
-                *signal = Signal { claimable: signal.claimable + 1, last };
+                // What became claimable waits now, or had an event when it was taken again.
+                let claimable = signal.claimable + pending + (last.0 - signal.last.0);
+                *signal = Signal { claimable, last };
             }
             happened
         });
@@ -114,6 +116,17 @@ impl Store for NaiveStore {
 
     fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>> {
         self.answer(|memory, now| commands.iter().map(|c| memory.execute(c, now)).collect())
+    }
+
+    fn execute_and_claim(
+        &self,
+        commands: Vec<Command>,
+        requests: Vec<ClaimRequest>,
+    ) -> Answer<'_, ExecutedAndClaimed> {
+        self.answer(|memory, now| {
+            let executed = commands.iter().map(|c| memory.execute(c, now)).collect();
+            (executed, requests.iter().map(|r| memory.claim(r, now)).collect())
+        })
     }
 
     fn renew(&self, renewals: Vec<Renewal>) -> Answer<'_, Vec<Result<Renewed, WorkerRefusal>>> {

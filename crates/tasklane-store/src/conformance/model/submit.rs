@@ -41,7 +41,9 @@ impl Memory {
             submitted.push(match plan {
                 Plan::Admit => self.admit(draft, now),
                 Plan::Known(known) => known,
-                Plan::Same(index) => Submitted { replayed: true, ..submitted[index] },
+                Plan::Same(index) => {
+                    Submitted { replayed: true, admission: None, ..submitted[index] }
+                }
             });
         }
         Ok(submitted)
@@ -98,14 +100,14 @@ impl Memory {
         let record = self.keys.get(&(draft.spec.lane.queue.clone(), key))?;
         let (id, expired) = (record.task, record.ended.is_some());
         let state = record.ended.unwrap_or_else(|| self.tasks[&id].task.state.name());
-        let known = Submitted { id, state, replayed: true, expired };
+        let known = Submitted { id, state, replayed: true, expired, admission: None };
         Some((record.digest, Plan::Known(known)))
     }
 
     fn known_by_id(&self, draft: &Draft) -> Option<(Option<Digest>, Plan)> {
         let record = self.tasks.get(&draft.id?)?;
         let (id, state) = (record.task.id, record.task.state.name());
-        let known = Submitted { id, state, replayed: true, expired: false };
+        let known = Submitted { id, state, replayed: true, expired: false, admission: None };
         Some((record.digest, Plan::Known(known)))
     }
 
@@ -122,7 +124,7 @@ impl Memory {
         let entry = Entry { stamp, event };
         let notice = super::feed::notice(&task, &task, &entry);
         self.publish(stamp, Subject::Task(Box::new(notice)));
-        let state = task.state.name();
+        let (state, admission) = (task.state.name(), Some(task.admission));
         let record = Record {
             admitted: task.clone(),
             task,
@@ -135,7 +137,7 @@ impl Memory {
             clocks: Clocks::default(),
         };
         self.tasks.insert(id, record);
-        Submitted { id, state, replayed: false, expired: false }
+        Submitted { id, state, replayed: false, expired: false, admission }
     }
 
     fn remember_key(&mut self, task: &Task, digest: Option<Digest>, now: Now) {

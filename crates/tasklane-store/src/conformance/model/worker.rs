@@ -39,9 +39,12 @@ impl Memory {
     ) -> Result<(), WorkerRefusal> {
         let silence = self.rules.silence;
         let known = self.alive(id)?;
+        let now_is = known.worker.state;
         let (state, change) = match direction {
+            Direction::MarkUnhealthy if now_is != WorkerState::Active => return Ok(()),
+            Direction::Recover if now_is != WorkerState::Unhealthy => return Ok(()),
             Direction::Pause => (WorkerState::Paused, WorkerChange::Paused),
-            Direction::Resume => (WorkerState::Active, WorkerChange::Resumed),
+            Direction::Resume | Direction::Recover => (WorkerState::Active, WorkerChange::Resumed),
             Direction::Drain => (WorkerState::Draining, WorkerChange::Draining),
             Direction::MarkUnhealthy => (WorkerState::Unhealthy, WorkerChange::Unhealthy),
             Direction::DeclareDead if now.monotonic - known.heard < silence => {

@@ -86,10 +86,11 @@ type Operation<F> = fn(&mut World<F>);
 
 impl<F: Fixture> World<F> {
     fn step(&mut self) {
-        let chances: [(u64, Operation<F>); 18] = [
+        let chances: [(u64, Operation<F>); 19] = [
             (150, Self::submit),
             (270, Self::claim),
             (420, Self::execute),
+            (60, Self::execute_and_claim),
             (50, Self::renew),
             (150, Self::let_time_pass),
             (6, Self::step_the_wall_clock),

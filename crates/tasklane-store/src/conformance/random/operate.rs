@@ -44,7 +44,8 @@ impl<F: Fixture> World<F> {
             20..60 => Direction::Resume,
             60..70 => Direction::Drain,
             70..80 => Direction::MarkUnhealthy,
-            80..90 => Direction::DeclareDead,
+            80..85 => Direction::Recover,
+            85..92 => Direction::DeclareDead,
             _ => return self.let_leave(worker),
         };
         self.direct_worker(worker, direction);

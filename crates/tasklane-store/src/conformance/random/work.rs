@@ -14,6 +14,7 @@ use super::names::{TokenPair, WorkerPair};
 use super::seen::{LOST, REPEATED, STOPPED};
 use super::world::{Held, World};
 use crate::conformance::Fixture;
+use crate::error::WorkerRefusal;
 use crate::request::{Changed, ClaimRequest, Claimed, LeaseRef, Leases, Renewal, Renewed};
 
 /// A command in the words of both sides.
@@ -38,7 +39,33 @@ impl<F: Fixture> World<F> {
         };
         let real = self.real(|store| store.claim(of(|worker| worker.real)));
         let model = self.model(|store| store.claim(of(|worker| worker.model)));
-        for ((asked, real), model) in asked.iter().zip(&real).zip(&model) {
+        self.compare_claims(&asked, &real, &model);
+    }
+
+    /// What workers do most: settle and ask for more.
+    pub(super) fn execute_and_claim(&mut self) {
+        let orders: Vec<_> = (0..self.draw.between(0, 3)).map(|_| self.order()).collect();
+        let asked = self.claim_request();
+        self.step += orders.len() as u64;
+        let call = |of: fn(&Order) -> &Command, worker| {
+            let request = ClaimRequest { worker, ..asked.1.clone() };
+            (orders.iter().map(of).cloned().collect(), vec![request])
+        };
+        let (commands, requests) = call(|order| &order.real, asked.0.real);
+        let real = self.real(|store| store.execute_and_claim(commands, requests));
+        let (commands, requests) = call(|order| &order.model, asked.0.model);
+        let model = self.model(|store| store.execute_and_claim(commands, requests));
+        self.compare_verdicts(&orders, &real.0, &model.0);
+        self.compare_claims(&[asked], &real.1, &model.1);
+    }
+
+    fn compare_claims(
+        &mut self,
+        asked: &[(WorkerPair, ClaimRequest)],
+        real: &[Result<Vec<Claimed>, WorkerRefusal>],
+        model: &[Result<Vec<Claimed>, WorkerRefusal>],
+    ) {
+        for ((asked, real), model) in asked.iter().zip(real).zip(model) {
             let (Ok(real), Ok(model)) = (real, model) else {
                 self.agree(asked, &real.as_ref().err(), &model.as_ref().err());
                 self.seen.worker_refusal(*model.as_ref().expect_err("both refused"));
@@ -88,8 +115,17 @@ impl<F: Fixture> World<F> {
         let commands = |of: fn(&Order) -> &Command| orders.iter().map(of).cloned().collect();
         let real = self.real(|store| store.execute(commands(|order| &order.real)));
         let model = self.model(|store| store.execute(commands(|order| &order.model)));
+        self.compare_verdicts(orders, &real, &model);
+    }
+
+    fn compare_verdicts(
+        &mut self,
+        orders: &[Order],
+        real: &[Result<Changed, Refusal>],
+        model: &[Result<Changed, Refusal>],
+    ) {
         self.agree(&"as many answers as commands", &real.len(), &orders.len());
-        for ((order, real), model) in orders.iter().zip(&real).zip(&model) {
+        for ((order, real), model) in orders.iter().zip(real).zip(model) {
             self.agree(order, real, model);
             self.learn(order, real);
         }
