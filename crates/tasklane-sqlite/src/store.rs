@@ -25,7 +25,7 @@ use crate::options::{Durability, Options};
 use crate::reader::{Readers, View};
 use crate::schema::{self, Location};
 use crate::session::Session;
-use crate::writer::{self, Class, Shared};
+use crate::writer::{self, Class, Shared, Size};
 use crate::{backup, check};
 
 /// The name of the database in a store's folder.
@@ -108,10 +108,10 @@ impl SqliteStore {
     pub(crate) fn write<T: Send + 'static>(
         &self,
         class: Class,
-        tasks: usize,
+        size: impl Into<Size>,
         call: impl FnOnce(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Answer<'_, T> {
-        wait(self.shared.inbox.call(class, tasks, call))
+        wait(self.shared.inbox.call(class, size.into(), call))
     }
 
     /// Reads on a thread and a connection of its own, for as long as it takes: readers stay free.
@@ -216,20 +216,21 @@ impl Store for SqliteStore {
         &self,
         submissions: Vec<Submission>,
     ) -> Answer<'_, Vec<Result<Vec<Submitted>, SubmitRefusal>>> {
-        let tasks = submissions.iter().map(|submission| submission.tasks.len()).sum();
-        self.write(Class::Ordinary, tasks, move |session| session.submit(submissions))
+        let size = Size::of_submissions(&submissions);
+        self.write(Class::Ordinary, size, move |session| session.submit(submissions))
     }
 
     fn claim(
         &self,
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, Vec<Result<Vec<Claimed>, WorkerRefusal>>> {
-        self.write(Class::Ordinary, requests.len(), move |session| session.claim(requests))
+        let size = Size::of_requests(&requests);
+        self.write(Class::Ordinary, size, move |session| session.claim(requests))
     }
 
     fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>> {
-        let (class, tasks) = (class_of(&commands), commands.len());
-        self.write(class, tasks, move |session| session.execute(commands))
+        let (class, size) = (class_of(&commands), Size::of_commands(&commands));
+        self.write(class, size, move |session| session.execute(commands))
     }
 
     fn execute_and_claim(
@@ -237,14 +238,15 @@ impl Store for SqliteStore {
         commands: Vec<Command>,
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, ExecutedAndClaimed> {
-        let tasks = commands.len() + requests.len();
-        self.write(Class::Settle, tasks, move |session| {
+        let size = Size::of_commands(&commands).and(Size::of_requests(&requests));
+        self.write(Class::Settle, size, move |session| {
             Ok((session.execute(commands)?, session.claim(requests)?))
         })
     }
 
     fn renew(&self, renewals: Vec<Renewal>) -> Answer<'_, Vec<Result<Renewed, WorkerRefusal>>> {
-        self.write(Class::Settle, renewals.len(), move |session| session.renew(renewals))
+        let size = Size::of_renewals(&renewals);
+        self.write(Class::Settle, size, move |session| session.renew(renewals))
     }
 
     fn overdue(&self, limit: usize) -> Answer<'_, Overdue> {

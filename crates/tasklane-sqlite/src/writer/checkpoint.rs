@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::Shared;
 use crate::fault::Fault;
 
 /// The log may grow to this before the helper begins.
@@ -27,6 +28,7 @@ const LOOK_AFTER: u64 = 8;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) struct Checkpointer {
+    shared: Arc<Shared>,
     commits: Arc<AtomicU64>,
     turn: Arc<AtomicBool>,
     log: PathBuf,
@@ -37,7 +39,7 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(super) fn start(path: &Path) -> Result<Self, Fault> {
+    pub(super) fn start(path: &Path, shared: Arc<Shared>) -> Result<Self, Fault> {
         let connection = Connection::open(path)?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         let commits = Arc::new(AtomicU64::new(0));
@@ -45,6 +47,7 @@ impl Checkpointer {
         let (stop, stopped) = channel::<()>();
         let helper = {
             let (commits, turn, log) = (commits.clone(), turn.clone(), log_path(path));
+            let shared = shared.clone();
             let mut seen = 0;
             std::thread::Builder::new().name("tasklane-checkpoint".into()).spawn(move || {
                 while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -53,15 +56,14 @@ impl Checkpointer {
                         continue;
                     }
                     seen = now;
-                    // One that fails loses nothing: the log keeps all of it, and grows until one
-                    // works again.
-                    let _ = checkpoint(&connection);
+                    checkpoint(&connection, &shared);
                     turn.store(true, Ordering::Release);
                 }
             })
         };
         let helper = helper.map_err(Fault::no_thread)?;
         Ok(Self {
+            shared,
             commits,
             turn,
             log: log_path(path),
@@ -75,11 +77,11 @@ impl Checkpointer {
     pub(super) fn after_commit(&mut self, connection: &Connection) {
         let commits = self.commits.fetch_add(1, Ordering::Relaxed);
         if self.turn.swap(false, Ordering::Acquire) {
-            let _ = checkpoint(connection);
+            checkpoint(connection, &self.shared);
         } else if commits.is_multiple_of(LOOK_AFTER) {
             let length = length(&self.log);
             if length >= self.step_in_at {
-                let _ = checkpoint(connection);
+                checkpoint(connection, &self.shared);
                 // The helper may be at it, or a long read keeps the log: try again a little later.
                 self.step_in_at = length + LOG_BYTES;
             } else if length < LOG_BYTES_MAX {
@@ -98,8 +100,11 @@ impl Drop for Checkpointer {
     }
 }
 
-fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
-    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+/// One that fails loses nothing: the log keeps all of it, and grows until one works again. Until
+/// then the store says so.
+fn checkpoint(connection: &Connection, shared: &Shared) {
+    let outcome = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    shared.note_checkpoint(&outcome);
 }
 
 fn length(log: &Path) -> u64 {

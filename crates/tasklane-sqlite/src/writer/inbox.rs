@@ -7,6 +7,7 @@ use std::time::Duration;
 use tasklane_store::StoreError;
 use tokio::sync::oneshot;
 
+use super::size::Size;
 use crate::fault::Fault;
 use crate::session::Session;
 
@@ -14,6 +15,13 @@ use crate::session::Session;
 const GROUP_TASKS_MAX: usize = 4_096;
 /// Tasks that may wait; beyond it calls other than settles are refused.
 const WAITING_TASKS_MAX: usize = 200_000;
+
+/// What may wait in memory besides settles: sixteen of the largest payloads, or the payloads of all
+/// the tasks that may wait if they have a kilobyte each.
+const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// What settles and signs of life may hold in memory. Refusing one costs a lease, so this is twice
+/// as much; but a bound there must be, for results can be as large as payloads.
+const SETTLE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// What goes before what: under load, work that ends tasks is served before work that adds them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +73,7 @@ where
 
 struct Waiting {
     work: Box<dyn Work>,
-    tasks: usize,
+    size: Size,
 }
 
 #[derive(Default)]
@@ -75,7 +83,43 @@ struct State {
     bulk: VecDeque<Waiting>,
     /// Tasks in `ordinary`.
     tasks: usize,
+    /// What `settle` holds in memory.
+    settle_bytes: usize,
+    /// What the others hold in memory.
+    other_bytes: usize,
     closed: bool,
+}
+
+impl State {
+    fn bytes_of(&mut self, class: Class) -> &mut usize {
+        match class {
+            Class::Settle => &mut self.settle_bytes,
+            Class::Ordinary | Class::Bulk => &mut self.other_bytes,
+        }
+    }
+
+    /// A call alone may be beyond a bound: then it is the last that is taken.
+    fn is_full_for(&self, class: Class) -> bool {
+        match class {
+            Class::Settle => self.settle_bytes > SETTLE_BYTES_MAX,
+            Class::Ordinary | Class::Bulk => {
+                self.tasks > WAITING_TASKS_MAX || self.other_bytes > WAITING_BYTES_MAX
+            }
+        }
+    }
+
+    fn take(&mut self, class: Class) -> Option<Waiting> {
+        let waiting = match class {
+            Class::Settle => self.settle.pop_front(),
+            Class::Ordinary => self.ordinary.pop_front(),
+            Class::Bulk => self.bulk.pop_front(),
+        }?;
+        *self.bytes_of(class) -= waiting.size.bytes;
+        if class == Class::Ordinary {
+            self.tasks -= waiting.size.tasks;
+        }
+        Some(waiting)
+    }
 }
 
 /// Calls in the order they will be served.
@@ -86,18 +130,17 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Queues a call that concerns `tasks` tasks; the receiver gets its answer.
+    /// Queues a call; the receiver gets its answer.
     pub(crate) fn call<T: Send + 'static>(
         &self,
         class: Class,
-        tasks: usize,
+        size: Size,
         call: impl FnOnce(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> oneshot::Receiver<Result<T, StoreError>> {
         let (reply, answer) = oneshot::channel();
         let work = Call { call: Some(call), value: None, reply };
         let mut state = self.lock();
-        let full = class != Class::Settle && state.tasks > WAITING_TASKS_MAX;
-        if state.closed || full {
+        if state.closed || state.is_full_for(class) {
             let error = if state.closed {
                 StoreError::Closed
             } else {
@@ -107,12 +150,12 @@ impl Inbox {
             Box::new(work).answer(Some(error));
             return answer;
         }
-        let tasks = tasks.max(1);
-        let waiting = Waiting { work: Box::new(work), tasks };
+        let waiting = Waiting { work: Box::new(work), size };
+        *state.bytes_of(class) += size.bytes;
         match class {
             Class::Settle => state.settle.push_back(waiting),
             Class::Ordinary => {
-                state.tasks += tasks;
+                state.tasks += size.tasks;
                 state.ordinary.push_back(waiting);
             }
             Class::Bulk => state.bulk.push_back(waiting),
@@ -177,16 +220,52 @@ fn take_group(state: &mut State) -> Vec<Box<dyn Work>> {
     let mut group = Vec::with_capacity(state.settle.len() + state.ordinary.len() + 1);
     let mut tasks = 0;
     while tasks < GROUP_TASKS_MAX {
-        let Some(waiting) = state.settle.pop_front() else { break };
-        tasks += waiting.tasks;
+        let Some(waiting) = state.take(Class::Settle) else { break };
+        tasks += waiting.size.tasks;
         group.push(waiting.work);
     }
     while tasks < GROUP_TASKS_MAX {
-        let Some(waiting) = state.ordinary.pop_front() else { break };
-        state.tasks -= waiting.tasks;
-        tasks += waiting.tasks;
+        let Some(waiting) = state.take(Class::Ordinary) else { break };
+        tasks += waiting.size.tasks;
         group.push(waiting.work);
     }
-    group.extend(state.bulk.pop_front().map(|waiting| waiting.work));
+    group.extend(state.take(Class::Bulk).map(|waiting| waiting.work));
     group
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tasklane_store::conformance::block_on;
+
+    fn offer(inbox: &Inbox, class: Class, bytes: usize) -> bool {
+        let mut answer = inbox.call(class, Size { tasks: 1, bytes }, |_| Ok(()));
+        // What is taken is not answered before it is served.
+        answer.try_recv().is_err()
+    }
+
+    #[test]
+    fn what_waits_is_bounded_by_its_bytes_and_settles_have_more_room() {
+        let inbox = Inbox::default();
+        assert!(offer(&inbox, Class::Ordinary, WAITING_BYTES_MAX + 1));
+        assert!(!offer(&inbox, Class::Ordinary, 1));
+        assert!(!offer(&inbox, Class::Bulk, 1));
+        assert!(offer(&inbox, Class::Settle, SETTLE_BYTES_MAX));
+        assert!(offer(&inbox, Class::Settle, 1));
+        assert!(!offer(&inbox, Class::Settle, 1));
+        assert_eq!(inbox.next_group(None).unwrap().len(), 3);
+        assert!(offer(&inbox, Class::Ordinary, 1), "there is room again");
+        assert!(offer(&inbox, Class::Bulk, 1));
+        assert!(offer(&inbox, Class::Settle, 1));
+    }
+
+    #[test]
+    fn what_waits_is_bounded_by_its_tasks() {
+        let inbox = Inbox::default();
+        let size = Size::from(WAITING_TASKS_MAX + 1);
+        let _waiting = inbox.call(Class::Ordinary, size, |_| Ok(()));
+        let refused = block_on(inbox.call(Class::Ordinary, Size::from(1), |_| Ok(()))).unwrap();
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        assert!(offer(&inbox, Class::Settle, 1));
+    }
 }

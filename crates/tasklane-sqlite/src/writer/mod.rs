@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod inbox;
+mod size;
 mod sync;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use checkpoint::Checkpointer;
 pub(crate) use checkpoint::LOG_BYTES;
 use inbox::Work;
 pub(crate) use inbox::{Class, Inbox};
+pub(crate) use size::Size;
 use sync::Syncer;
 
 /// What the writer shares with the handles of its store.
@@ -30,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) epoch: AtomicU64,
     /// Why the store does not take writes at the moment.
     trouble: Mutex<Option<String>>,
+    /// Why the log is not copied back: it grows, and in the end the disk is full.
+    log_trouble: Mutex<Option<String>>,
 }
 
 impl Shared {
@@ -40,11 +44,23 @@ impl Shared {
             lanes: Lanes::default(),
             epoch: AtomicU64::new(0),
             trouble: Mutex::new(None),
+            log_trouble: Mutex::new(None),
         }
     }
 
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let shown = |trouble: &Mutex<Option<String>>| {
+            trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        };
+        shown(&self.trouble).or_else(|| shown(&self.log_trouble))
+    }
+
+    /// Notes how a checkpoint went: one that works ends the trouble of those before it.
+    fn note_checkpoint(&self, outcome: &rusqlite::Result<()>) {
+        let trouble = outcome.as_ref().err().map(|error| {
+            format!("the log grows because it cannot be copied into the database: {error}")
+        });
+        *self.log_trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
     fn set_trouble(&self, trouble: Option<String>) {
@@ -75,7 +91,7 @@ pub(crate) fn run(
         return opened(Err(fault.to_store_error()));
     }
     let mut checkpointer = match location {
-        Location::File(path) => match Checkpointer::start(path) {
+        Location::File(path) => match Checkpointer::start(path, shared.clone()) {
             Ok(checkpointer) => Some(checkpointer),
             Err(fault) => return opened(Err(fault.to_store_error())),
         },
@@ -193,5 +209,23 @@ impl Writer<'_, '_> {
             });
         }
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failing_checkpoints_are_shown_until_one_works_and_hide_nothing_worse() {
+        let shared = Shared::new();
+        shared.note_checkpoint(&Err(rusqlite::Error::InvalidQuery));
+        assert!(shared.trouble().unwrap().contains("the log grows"));
+        shared.set_trouble(Some("the disk is full".into()));
+        assert_eq!(shared.trouble().unwrap(), "the disk is full");
+        shared.set_trouble(None);
+        assert!(shared.trouble().is_some(), "a commit that works copies nothing back");
+        shared.note_checkpoint(&Ok(()));
+        assert_eq!(shared.trouble(), None);
     }
 }
