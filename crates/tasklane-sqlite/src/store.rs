@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use tasklane_core::{
-    Command, Intent, QueueName, QueueSettings, Refusal, TaskId, Worker, WorkerId, WorkerSpec,
-    limits,
+    Clock, Command, Intent, QueueName, QueueSettings, Refusal, TaskId, Timestamp, Worker, WorkerId,
+    WorkerSpec, limits,
 };
 use tasklane_store::{
     Answer, Changed, ClaimRequest, Claimed, Cursor, Direction, ExecutedAndClaimed, FeedPage,
@@ -38,6 +38,7 @@ pub struct SqliteStore {
     writer: Option<JoinHandle<()>>,
     path: Option<PathBuf>,
     durability: tasklane_store::Durability,
+    clock: Arc<dyn Clock>,
     /// Held while the store is open: one process per store.
     lock: Option<File>,
 }
@@ -94,8 +95,8 @@ impl SqliteStore {
             (_, Durability::None) => tasklane_store::Durability::Memory,
         };
         // From here on, failing means dropping this, which stops the writer.
-        let mut store =
-            Self { shared, readers: None, writer: Some(writer), path, durability, lock };
+        let (readers, writer, clock) = (None, Some(writer), options.clock.clone());
+        let mut store = Self { shared, readers, writer, path, durability, clock, lock };
         if let Some(path) = &store.path {
             let (count, time_max) = (options.readers, options.read_time_max);
             let readers = Readers::start(path, &store.shared.lanes, count, time_max);
@@ -336,5 +337,9 @@ impl Store for SqliteStore {
 
     fn status(&self) -> Status {
         Status { durability: self.durability, trouble: self.shared.trouble() }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.wall()
     }
 }

@@ -8,6 +8,9 @@ pub enum StoreError {
     /// Nothing was written; try again later.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// Too much is waiting already; nothing was written. Try again in a moment.
+    #[error("the store is overloaded: {0}")]
+    Overloaded(String),
     /// No space left; nothing was written. Settles may still succeed.
     #[error("the store is full: {0}")]
     Full(String),

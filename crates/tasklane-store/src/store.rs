@@ -5,7 +5,7 @@ use std::path::Path;
 use std::pin::Pin;
 
 use tasklane_core::{Command, QueueName, QueueSettings, Refusal, TaskId};
-use tasklane_core::{Worker, WorkerId, WorkerSpec};
+use tasklane_core::{Timestamp, Worker, WorkerId, WorkerSpec};
 use tokio::sync::watch;
 
 use crate::error::{StoreError, SubmitRefusal, WorkerRefusal};
@@ -123,6 +123,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// How the store is doing, from memory.
     fn status(&self) -> Status;
+
+    /// The store's wall time, as near as it can be told from memory: to show ages and the like.
+    fn now(&self) -> Timestamp;
 }
 
 /// What changed, coalesced.

@@ -144,7 +144,7 @@ impl Inbox {
             let error = if state.closed {
                 StoreError::Closed
             } else {
-                StoreError::Unavailable("too many calls are waiting".into())
+                StoreError::Overloaded("too many calls are waiting".into())
             };
             drop(state);
             Box::new(work).answer(Some(error));

@@ -23,6 +23,15 @@ pub fn calls_are_carried_out_in_the_order_they_are_made(fixture: &mut impl Fixtu
     assert_eq!(claimed[0].task.id, submitted[0].id);
 }
 
+pub fn the_time_shown_is_the_stores_own(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let before = scene.store().now();
+    scene.pass(std::time::Duration::from_secs(3_600));
+    let after = scene.store().now();
+    assert!(after.since(before) >= std::time::Duration::from_secs(3_600));
+    assert!(after.since(scene.stats().now) < std::time::Duration::from_secs(1));
+}
+
 pub fn a_call_that_nobody_waits_for_is_carried_out(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
     drop(scene.store().submit(one("a")));

@@ -37,7 +37,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tasklane_core::lifecycle::Rules;
 use tasklane_core::{
-    Clock, Command, QueueName, QueueSettings, Refusal, TaskId, Worker, WorkerId, WorkerSpec,
+    Clock, Command, QueueName, QueueSettings, Refusal, TaskId, Timestamp, Worker, WorkerId,
+    WorkerSpec,
 };
 use tokio::sync::watch;
 
@@ -204,5 +205,9 @@ impl Store for NaiveStore {
 
     fn status(&self) -> Status {
         Status { durability: Durability::Memory, trouble: None }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.wall()
     }
 }

@@ -1,0 +1,42 @@
+//! The bodies of the HTTP interface.
+//!
+//! Members that are absent are left out, never null. Unknown members are errors; the other
+//! spellings that are taken stand beside each member as `alias`. Wire types are apart from the
+//! domain's: names in requests are plain text here, and become checked names in the server, which
+//! can say what is wrong with each.
+
+mod dead_letter;
+mod event;
+mod operator;
+mod problem;
+mod queue;
+mod stats;
+mod submit;
+mod task;
+mod value;
+mod worker;
+
+pub use dead_letter::{
+    DeadLetterGroup, DeadLetterSummary, ReplayMany, ReplayOne, Replayed, RetryDeadLetters,
+};
+pub use event::{Event, EventData};
+pub use operator::{
+    CancelMany, Changed, Maintenance, Matched, Refused, Removed, Requeue, Requeued, TaskFilter,
+    UpdateTask,
+};
+pub use problem::{FieldError, Problem};
+pub use queue::{AgingSettings, DepthSettings, Queue, QueuePage, QueuePatch, RetentionSettings};
+pub use stats::{
+    Depth, Depths, Minute, Minutes, QueueStats, Recovery, Throughput, Waits, WorkerCounts,
+};
+pub use submit::{Batch, BatchAnswer, Jitter, Labels, NewTask, Receipt, Retry, Strategy};
+pub use task::{Explanation, Failure, History, HistoryEntry, Obstacle, Progress, Task, TaskPage};
+pub use value::{
+    Json, KindWord, NumberText, OUT_OF_RANGE, PriorityWord, Seconds, StateWord, TaskIdText, Time,
+    TokenText, WorkerIdText,
+};
+pub use worker::{
+    ClaimedTask, HealthReport, Heartbeat, HeartbeatAnswer, HeartbeatStatus, LeaseRef, Poll,
+    PollAnswer, ProgressAnswer, ProgressReport, Register, Registered, Report, ReportStatus,
+    ReportVerdict, Reports, ReportsAnswer, Start, StartAnswer, Worker, WorkerPage,
+};

@@ -1,0 +1,152 @@
+//! What operators ask for.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::value::{PriorityWord, Seconds, StateWord, TaskIdText, Time, WorkerIdText};
+
+/// Which tasks are meant; what is absent excludes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskFilter {
+    /// In one of these states.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub states: Option<Vec<StateWord>>,
+    /// Of this type, or types that begin so with `*`.
+    #[serde(rename = "type", alias = "task_type", skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<Box<str>>,
+    /// In this queue, or queues that begin so with `*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Box<str>>,
+    /// Of this base priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<PriorityWord>,
+    /// Held by this worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<WorkerIdText>,
+    /// With all of these labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<BTreeMap<Box<str>, Box<str>>>,
+    /// Created at or after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_after: Option<Time>,
+    /// Created before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_before: Option<Time>,
+    /// Whose last error contains this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Box<str>>,
+}
+
+/// Cancel all that match.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct CancelMany {
+    /// Which; at least one member.
+    pub filter: TaskFilter,
+    /// Only count them.
+    pub dry_run: bool,
+}
+
+/// How many match.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Matched {
+    /// So many, or where counting stopped.
+    pub matched: u64,
+    /// Whether that is all.
+    pub exact: bool,
+}
+
+/// What an operation on many tasks has done so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Changed {
+    /// Tasks changed.
+    pub changed: u64,
+    /// There is more to do: call again.
+    pub more: bool,
+    /// The operation, in the log.
+    pub operation_id: Box<str>,
+}
+
+/// Bring tasks back to `pending`: by id, or by filter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct Requeue {
+    /// These.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_ids: Option<Vec<TaskIdText>>,
+    /// Or all that match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<TaskFilter>,
+}
+
+/// What was brought back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Requeued {
+    /// These were.
+    pub requeued: Vec<TaskIdText>,
+    /// These were not.
+    pub refused: Vec<Refused>,
+    /// There is more to do: call again.
+    pub more: bool,
+}
+
+/// A task that could not be changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Refused {
+    /// Which.
+    pub task_id: TaskIdText,
+    /// Why: `not-found` or `invalid-state`.
+    pub error: Cow<'static, str>,
+}
+
+/// What to change of a live task; what is absent stays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct UpdateTask {
+    /// Its base priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<PriorityWord>,
+    /// When it is due; only while it is scheduled.
+    #[serde(alias = "run_at", skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<Time>,
+    /// All labels anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<BTreeMap<Box<str>, Box<str>>>,
+}
+
+/// Clean up now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct Maintenance {
+    /// Drop everything that has ended, whatever the retention says.
+    pub emergency: bool,
+}
+
+/// What a clean-up removed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Removed {
+    /// Tasks by the state they had ended in.
+    pub tasks: BTreeMap<Cow<'static, str>, u64>,
+    /// Events.
+    pub events: u64,
+    /// Idempotency records.
+    pub idempotency_records: u64,
+    /// Dead workers.
+    pub workers: u64,
+    /// Time is up before everything was removed: call again.
+    pub more: bool,
+    /// How long it took.
+    pub took_seconds: Seconds,
+}

@@ -1,0 +1,141 @@
+//! A worker whose tasks fail in a row gets no more for a while, then a few to try.
+
+use std::time::Duration;
+
+use tasklane_core::Timestamp;
+
+use crate::settings::BreakerSettings;
+
+/// Whether a worker gets tasks, by how its last ones ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Breaker {
+    /// It does; so many have failed in a row.
+    Closed {
+        /// Failures in a row.
+        failures: u32,
+    },
+    /// It does not.
+    Open {
+        /// Until then.
+        until: Timestamp,
+    },
+    /// It gets a few; the first to end decides.
+    HalfOpen {
+        /// So many more.
+        trials: u32,
+    },
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self::Closed { failures: 0 }
+    }
+}
+
+impl Breaker {
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed { .. } => "closed",
+            Self::Open { .. } => "open",
+            Self::HalfOpen { .. } => "half_open",
+        }
+    }
+
+    /// Failures in a row that it has counted while closed.
+    pub const fn failures(self) -> u32 {
+        match self {
+            Self::Closed { failures } => failures,
+            Self::Open { .. } | Self::HalfOpen { .. } => 0,
+        }
+    }
+
+    /// How many tasks it lets through of `wanted`.
+    pub fn allows(self, wanted: usize) -> usize {
+        match self {
+            Self::Closed { .. } => wanted,
+            Self::Open { .. } => 0,
+            Self::HalfOpen { trials } => wanted.min(trials as usize),
+        }
+    }
+
+    /// Tasks were handed over.
+    pub fn took(&mut self, count: usize) {
+        if let Self::HalfOpen { trials } = self {
+            *trials = trials.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// A task ended. Says whether this opened the breaker.
+    pub fn settled(&mut self, failed: bool, now: Timestamp, settings: &BreakerSettings) -> bool {
+        let open = |for_: Duration| Self::Open { until: now.plus(for_) };
+        *self = match (*self, failed) {
+            // What was claimed before it opened says nothing new.
+            (Self::Open { .. }, _) => return false,
+            (Self::Closed { .. } | Self::HalfOpen { .. }, false) => Self::default(),
+            (Self::HalfOpen { .. }, true) => open(settings.open_for),
+            (Self::Closed { failures }, true) if failures + 1 >= settings.failures => {
+                open(settings.open_for)
+            }
+            (Self::Closed { failures }, true) => Self::Closed { failures: failures + 1 },
+        };
+        matches!(self, Self::Open { .. })
+    }
+
+    /// Its time is over. Says whether that was so.
+    pub fn try_again(&mut self, now: Timestamp, settings: &BreakerSettings) -> bool {
+        match self {
+            Self::Open { until } if *until <= now => {
+                *self = Self::HalfOpen { trials: settings.trials };
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: BreakerSettings =
+        BreakerSettings { failures: 3, open_for: Duration::from_secs(60), trials: 2 };
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1_000)
+    }
+
+    #[test]
+    fn failures_in_a_row_open_it_and_a_success_between_them_does_not() {
+        let mut breaker = Breaker::default();
+        for failed in [true, true, false, true, true] {
+            assert!(!breaker.settled(failed, at(0), &SETTINGS));
+        }
+        assert!(breaker.settled(true, at(0), &SETTINGS));
+        assert_eq!((breaker.as_str(), breaker.allows(9)), ("open", 0));
+    }
+
+    #[test]
+    fn after_its_time_a_few_are_tried_and_the_first_decides() {
+        let open = Breaker::Open { until: at(60) };
+        let mut breaker = open;
+        assert!(!breaker.try_again(at(59), &SETTINGS) && breaker == open);
+        assert!(breaker.try_again(at(60), &SETTINGS));
+        assert_eq!(breaker.allows(9), 2);
+        breaker.took(1);
+        assert_eq!(breaker.allows(9), 1);
+        let mut failing = breaker;
+        assert!(failing.settled(true, at(61), &SETTINGS));
+        assert_eq!(failing, Breaker::Open { until: at(121) });
+        assert!(!breaker.settled(false, at(61), &SETTINGS));
+        assert_eq!(breaker, Breaker::default());
+    }
+
+    #[test]
+    fn what_was_claimed_before_it_opened_changes_nothing() {
+        let mut breaker = Breaker::Open { until: at(60) };
+        assert!(!breaker.settled(false, at(1), &SETTINGS));
+        assert!(!breaker.settled(true, at(2), &SETTINGS));
+        assert_eq!(breaker, Breaker::Open { until: at(60) });
+    }
+}

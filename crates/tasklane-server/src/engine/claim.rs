@@ -1,0 +1,160 @@
+//! Polls: claim, or wait until there is something to claim.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tasklane_core::{CapabilitySet, WorkerId, WorkerState};
+use tasklane_store::{ClaimRequest, Claimed, Store, WorkerRefusal};
+
+use super::batcher::{Verb, Verdicts};
+use super::error::EngineError;
+use super::roster::Leave;
+use super::{Engine, orphan};
+use crate::limits::WAIT_MAX;
+
+/// How long a worker that gets nothing for now is kept waiting, so that it does not ask in a loop.
+const REST: Duration = Duration::from_secs(1);
+
+/// A worker asks for tasks.
+#[derive(Debug, Clone)]
+pub struct Poll {
+    /// Who.
+    pub worker: WorkerId,
+    /// How many at most.
+    pub count: usize,
+    /// Straight to `running`.
+    pub auto_start: bool,
+    /// Only with these of its capabilities.
+    pub narrowed: Option<CapabilitySet>,
+    /// How long to wait for a task.
+    pub wait: Duration,
+}
+
+impl Poll {
+    fn request(&self, count: usize) -> ClaimRequest {
+        ClaimRequest {
+            worker: self.worker,
+            count,
+            auto_start: self.auto_start,
+            narrowed: self.narrowed.clone(),
+        }
+    }
+}
+
+/// What a worker gets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Polled {
+    /// Tasks.
+    pub tasks: Vec<Claimed>,
+    /// What it should do besides.
+    pub directive: Directive,
+}
+
+/// What a worker should do besides its tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Directive {
+    /// Nothing.
+    #[default]
+    None,
+    /// Take no tasks for now.
+    Pause,
+    /// Finish what it has.
+    Drain,
+    /// Stop; register again if it should go on.
+    Terminate,
+}
+
+impl Directive {
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pause => "pause",
+            Self::Drain => "drain",
+            Self::Terminate => "terminate",
+        }
+    }
+
+    /// What a worker in `state` should do.
+    pub const fn of(state: WorkerState) -> Self {
+        match state {
+            WorkerState::Active => Self::None,
+            WorkerState::Paused | WorkerState::Unhealthy => Self::Pause,
+            WorkerState::Draining => Self::Drain,
+            WorkerState::Dead => Self::Terminate,
+        }
+    }
+}
+
+/// Claims as one call on the store.
+pub(super) struct Claim {
+    pub(super) store: Arc<dyn Store>,
+}
+
+impl Verb for Claim {
+    type Unit = ClaimRequest;
+    type Verdict = Result<Vec<Claimed>, WorkerRefusal>;
+
+    fn weight(&self, unit: &ClaimRequest) -> usize {
+        unit.count
+    }
+
+    fn call(&self, units: Vec<ClaimRequest>) -> Verdicts<'_, Self::Verdict> {
+        self.store.claim(units)
+    }
+
+    fn orphaned(&self, verdict: Self::Verdict) {
+        orphan::give_back(&self.store, verdict.unwrap_or_default());
+    }
+}
+
+impl Engine {
+    /// Hands tasks to a worker; waits for some if it asks for that.
+    pub async fn poll(&self, poll: Poll) -> Result<Polled, EngineError> {
+        self.poll_until(&poll, Instant::now() + poll.wait.min(WAIT_MAX), None).await
+    }
+
+    /// The same, after a settle that already claimed: `first` is what that gave.
+    pub(super) async fn poll_until(
+        &self,
+        poll: &Poll,
+        until: Instant,
+        mut first: Option<Vec<Claimed>>,
+    ) -> Result<Polled, EngineError> {
+        loop {
+            let Leave { count, directive, spec } = self.roster.leave(poll.worker, poll.count);
+            let left = until.saturating_duration_since(Instant::now());
+            let seen = self.store.watch().borrow().claimable;
+            let tasks = match first.take() {
+                Some(tasks) => tasks,
+                None => self.claims.call(poll.request(count)).await??,
+            };
+            if !tasks.is_empty() || left.is_zero() {
+                self.roster.took(poll.worker, tasks.len());
+                return Ok(Polled { tasks, directive });
+            }
+            if count == 0 || directive != Directive::None {
+                tokio::select! {
+                    () = tokio::time::sleep(left.min(REST)) => {}
+                    () = self.draining.cancelled() => {}
+                }
+                return Ok(Polled { tasks, directive });
+            }
+            let served = tokio::select! {
+                served = self.parking.wait(poll.request(count), spec, seen, left) => served,
+                () = self.draining.cancelled() => return Ok(Polled { tasks, directive }),
+            };
+            if let Some(served) = served {
+                let tasks = served??;
+                self.roster.took(poll.worker, tasks.len());
+                let directive = self.roster.leave(poll.worker, poll.count).directive;
+                return Ok(Polled { tasks, directive });
+            }
+        }
+    }
+
+    /// Claims that a poll may make right now, for a settle that carries a poll.
+    pub(super) fn request_now(&self, poll: &Poll) -> ClaimRequest {
+        poll.request(self.roster.leave(poll.worker, poll.count).count)
+    }
+}

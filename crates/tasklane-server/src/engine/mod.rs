@@ -1,0 +1,144 @@
+//! The verbs of the server, one file each, apart from HTTP.
+//!
+//! Concurrent submits, claims, settles and heartbeats become batches in front of the store
+//! ([`batcher`]); each verb has its own, so settles never wait behind submits. A poll that finds
+//! nothing is parked ([`parking`]) until the store hints at something claimable, or until a
+//! submission comes that it can be served with in the same write.
+
+mod alarm;
+mod batcher;
+mod breaker;
+mod claim;
+mod error;
+mod look;
+mod orphan;
+mod parking;
+mod renew;
+mod roster;
+mod settle;
+mod snapshot;
+mod submit;
+mod worker;
+
+use std::sync::Arc;
+
+use tasklane_core::Timestamp;
+use tasklane_store::{Durability, Pruned, Status, Store};
+use tokio_util::sync::CancellationToken;
+
+pub use alarm::Alarm;
+pub use breaker::Breaker;
+pub use claim::{Directive, Poll, Polled};
+pub use error::EngineError;
+pub use snapshot::Estimate;
+
+use crate::settings::Settings;
+use batcher::Batcher;
+use parking::Parking;
+use roster::Roster;
+use snapshot::Snapshot;
+
+/// Everything a server does, on one store.
+pub struct Engine {
+    store: Arc<dyn Store>,
+    settings: Settings,
+    submits: Arc<Batcher<submit::Submit>>,
+    claims: Arc<Batcher<claim::Claim>>,
+    settles: Arc<Batcher<settle::Settle>>,
+    renewals: Arc<Batcher<renew::Renew>>,
+    parking: Arc<Parking>,
+    roster: Roster,
+    snapshot: Snapshot,
+    alarm: Alarm,
+    durability: Durability,
+    draining: CancellationToken,
+}
+
+impl Engine {
+    /// An engine on `store`. Its loops run once [`Engine::start`] is called.
+    pub fn new(store: Arc<dyn Store>, settings: Settings) -> Arc<Self> {
+        let parking = Arc::new(Parking::new(Arc::clone(&store)));
+        let in_flight = settings.batches_in_flight;
+        let own = || Arc::clone(&store);
+        Arc::new(Self {
+            submits: Batcher::new(
+                submit::Submit { store: own(), parking: Arc::clone(&parking) },
+                in_flight,
+            ),
+            claims: Batcher::new(claim::Claim { store: own() }, in_flight),
+            settles: Batcher::new(settle::Settle { store: own() }, in_flight),
+            renewals: Batcher::new(renew::Renew { store: own() }, 1),
+            parking,
+            roster: Roster::new(settings.health, settings.breaker),
+            snapshot: Snapshot::default(),
+            alarm: Alarm::default(),
+            durability: store.status().durability,
+            draining: CancellationToken::new(),
+            settings,
+            store,
+        })
+    }
+
+    /// Serves parked polls until `stop`.
+    pub async fn serve_parked(&self, stop: CancellationToken) {
+        self.parking.run(stop).await;
+    }
+
+    /// What can be set.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// How the store is doing.
+    pub fn status(&self) -> Status {
+        self.store.status()
+    }
+
+    /// What the success answer of a write means.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// Notes what retention removed.
+    pub(crate) fn note_pruned(&self, pruned: &Pruned) {
+        let tasks = pruned.tasks_total();
+        if tasks > 0 || pruned.events > 0 {
+            tracing::debug!(tasks, events = pruned.events, "removed what was kept long enough");
+        }
+    }
+
+    /// The store's own time: nobody decides by another clock (S7).
+    pub fn now(&self) -> Timestamp {
+        self.store.now()
+    }
+
+    /// Ends waiting: polls and looks that wait are answered with what there is.
+    pub fn drain(&self) {
+        self.draining.cancel();
+    }
+
+    /// Whether waiting has ended.
+    pub fn is_draining(&self) -> bool {
+        self.draining.is_cancelled()
+    }
+
+    /// Polls that wait.
+    pub fn parked(&self) -> usize {
+        self.parking.len()
+    }
+
+    /// Breakers that are open on this server.
+    pub fn open_breakers(&self) -> usize {
+        self.roster.open_breakers()
+    }
+
+    /// Rings when something is due sooner than maintenance knows.
+    pub fn alarm(&self) -> &Alarm {
+        &self.alarm
+    }
+
+    /// The store, for maintenance.
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+}

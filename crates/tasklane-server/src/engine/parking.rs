@@ -1,0 +1,244 @@
+//! Polls that found nothing wait here until there may be something for them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tasklane_core::{Draft, Lane, WorkerSpec};
+use tasklane_store::{ClaimRequest, Claimed, Store, StoreError, WorkerRefusal};
+use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::orphan;
+use crate::limits::{PARKED_CHUNK, PARKED_LOOK_EVERY, PARKED_MAX};
+
+/// What a poll comes to.
+pub(crate) type Served = Result<Result<Vec<Claimed>, WorkerRefusal>, StoreError>;
+
+/// A poll that waits.
+pub(crate) struct Parked {
+    ticket: u64,
+    /// When its caller gives up.
+    until: Instant,
+    request: ClaimRequest,
+    /// To tell whether a submitted task could be for it; unknown workers may want anything.
+    spec: Option<Arc<WorkerSpec>>,
+    reply: oneshot::Sender<Served>,
+}
+
+impl Parked {
+    pub(crate) fn request(&self) -> ClaimRequest {
+        self.request.clone()
+    }
+
+    fn wants(&self, lane: &Lane) -> bool {
+        let Some(spec) = &self.spec else { return true };
+        spec.selection.takes(lane)
+            && self.request.narrowed.as_ref().is_none_or(|own| lane.capabilities.is_subset_of(own))
+    }
+}
+
+/// The polls that wait, in the order they came.
+pub(crate) struct Parking {
+    store: Arc<dyn Store>,
+    lot: Mutex<BTreeMap<u64, Parked>>,
+    tickets: AtomicU64,
+    /// Tasks handed over together with their submission: the hint that follows is about these too.
+    handed: AtomicU64,
+    /// A poll came back into the lot and may have missed a hint.
+    again: Notify,
+}
+
+impl Parking {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        let lot = Mutex::new(BTreeMap::new());
+        let (tickets, handed) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { store, lot, tickets, handed, again: Notify::new() }
+    }
+
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Waits up to `patience` for tasks. `seen` is the hint that was there before the poll looked:
+    /// if it has risen since, the poll must look again instead.
+    pub(crate) async fn wait(
+        &self,
+        request: ClaimRequest,
+        spec: Option<Arc<WorkerSpec>>,
+        seen: u64,
+        patience: Duration,
+    ) -> Option<Served> {
+        let (reply, mut answer) = oneshot::channel();
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut lot = self.lock();
+            if lot.len() >= PARKED_MAX {
+                let error = StoreError::Overloaded("too many polls are waiting".into());
+                return Some(Err(error));
+            }
+            let until = Instant::now() + patience;
+            lot.insert(ticket, Parked { ticket, until, request, spec, reply });
+        }
+        let leave = Leave { parking: self, ticket };
+        // After it stands in the lot, so that a hint in between is seen here or served there.
+        if self.store.watch().borrow().claimable != seen && leave.leaves() {
+            return None;
+        }
+        match tokio::time::timeout(patience, &mut answer).await {
+            Ok(served) => served.ok(),
+            // Already taken from the lot: somebody is about to answer.
+            Err(_) if !leave.leaves() => answer.await.ok(),
+            Err(_) => Some(Ok(Ok(Vec::new()))),
+        }
+    }
+
+    /// Takes polls that these tasks could be for, to be served in the same write.
+    pub(crate) fn take_for<'a>(&self, drafts: impl Iterator<Item = &'a Draft>) -> Vec<Parked> {
+        let mut lot = self.lock();
+        let mut taken = Vec::new();
+        if lot.is_empty() {
+            return taken;
+        }
+        for draft in drafts.filter(|draft| draft.schedule.is_none()).take(PARKED_CHUNK) {
+            let fits =
+                |parked: &Parked| !parked.reply.is_closed() && parked.wants(&draft.spec.lane);
+            let found = lot.iter().find(|(_, parked)| fits(parked)).map(|(ticket, _)| *ticket);
+            let Some(ticket) = found else { continue };
+            taken.extend(lot.remove(&ticket));
+        }
+        taken
+    }
+
+    /// Hands claimed tasks to polls that were taken; those that got none wait again.
+    pub(crate) fn hand_over(
+        &self,
+        taken: Vec<Parked>,
+        claimed: Result<Vec<Result<Vec<Claimed>, WorkerRefusal>>, StoreError>,
+    ) -> usize {
+        let verdicts = match claimed {
+            Ok(verdicts) => verdicts,
+            Err(error) => {
+                for parked in taken {
+                    let _ = parked.reply.send(Err(error.clone()));
+                }
+                return 0;
+            }
+        };
+        let mut handed = 0;
+        for (parked, verdict) in taken.into_iter().zip(verdicts) {
+            match verdict {
+                Ok(tasks) if tasks.is_empty() => self.put_back(parked),
+                verdict => {
+                    handed += verdict.as_ref().map_or(0, Vec::len);
+                    if let Err(Ok(Ok(tasks))) = parked.reply.send(Ok(verdict)) {
+                        orphan::give_back(&self.store, tasks);
+                    }
+                }
+            }
+        }
+        handed
+    }
+
+    /// The same for polls that were served with a submission.
+    pub(crate) fn hand_over_submitted(
+        &self,
+        taken: Vec<Parked>,
+        claimed: Result<Vec<Result<Vec<Claimed>, WorkerRefusal>>, StoreError>,
+    ) {
+        let polls = taken.len();
+        let handed = self.hand_over(taken, claimed);
+        self.handed.fetch_add(handed as u64, Ordering::Relaxed);
+        if handed < polls {
+            self.again.notify_one();
+        }
+    }
+
+    /// Serves parked polls whenever the store hints at something claimable, and every second.
+    pub(crate) async fn run(&self, stop: CancellationToken) {
+        let mut watch = self.store.watch();
+        let mut seen = watch.borrow_and_update().claimable;
+        loop {
+            let hinted = tokio::select! {
+                () = stop.cancelled() => return,
+                changed = watch.changed() => changed.is_ok(),
+                () = self.again.notified() => false,
+                () = tokio::time::sleep(PARKED_LOOK_EVERY) => false,
+            };
+            let claimable = watch.borrow_and_update().claimable;
+            let handed = self.handed.swap(0, Ordering::Relaxed);
+            let wanted = claimable.saturating_sub(seen).saturating_sub(handed);
+            let moved = claimable != seen;
+            seen = claimable;
+            if hinted && (!moved || wanted == 0) {
+                continue;
+            }
+            self.serve(if hinted { wanted } else { u64::MAX }).await;
+        }
+    }
+
+    /// Claims for those who wait, the longest waiting first, until `wanted` tasks are handed over
+    /// or everybody who waited at the beginning has been tried.
+    async fn serve(&self, wanted: u64) {
+        let mut handed = 0;
+        let mut after = None;
+        let last = self.tickets.load(Ordering::Relaxed);
+        while handed < wanted {
+            let (taken, to) = self.take_chunk(after, last);
+            if taken.is_empty() {
+                return;
+            }
+            after = to;
+            let requests = taken.iter().map(Parked::request).collect();
+            let claimed = self.store.claim(requests).await;
+            let failed = claimed.is_err();
+            handed += self.hand_over(taken, claimed) as u64;
+            if failed {
+                return;
+            }
+        }
+    }
+
+    fn take_chunk(&self, after: Option<u64>, last: u64) -> (Vec<Parked>, Option<u64>) {
+        let mut lot = self.lock();
+        let from = after.map_or(0, |ticket| ticket + 1);
+        let tickets: Vec<u64> =
+            lot.range(from..last.max(from)).map(|(ticket, _)| *ticket).take(PARKED_CHUNK).collect();
+        let taken = tickets.iter().filter_map(|ticket| lot.remove(ticket));
+        let taken = taken.filter(|parked| !parked.reply.is_closed()).collect();
+        (taken, tickets.last().copied())
+    }
+
+    /// A poll that got nothing waits on where it stood, unless its time is up.
+    fn put_back(&self, parked: Parked) {
+        if parked.until <= Instant::now() {
+            let _ = parked.reply.send(Ok(Ok(Vec::new())));
+        } else if !parked.reply.is_closed() {
+            self.lock().insert(parked.ticket, parked);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Parked>> {
+        self.lot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a poll out of the lot when its caller goes.
+struct Leave<'a> {
+    parking: &'a Parking,
+    ticket: u64,
+}
+
+impl Leave<'_> {
+    fn leaves(&self) -> bool {
+        self.parking.lock().remove(&self.ticket).is_some()
+    }
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.leaves();
+    }
+}

@@ -1,0 +1,153 @@
+//! What this server knows of workers beyond the store: how their last tasks ended, and what they
+//! reported of their machines.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tasklane_core::{Health, Timestamp, Worker, WorkerId, WorkerSpec, WorkerState};
+use tasklane_store::Direction;
+
+use super::breaker::Breaker;
+use super::claim::Directive;
+use crate::settings::{BreakerSettings, HealthSettings};
+
+/// What a worker may have right now.
+pub(super) struct Leave {
+    /// So many tasks.
+    pub(super) count: usize,
+    /// What it should do besides.
+    pub(super) directive: Directive,
+    /// What it takes, where that is known.
+    pub(super) spec: Option<Arc<WorkerSpec>>,
+}
+
+#[derive(Debug, Default)]
+struct Member {
+    spec: Option<Arc<WorkerSpec>>,
+    state: WorkerState,
+    breaker: Breaker,
+    /// Reports in a row over a limit.
+    strikes: u32,
+}
+
+/// The workers this server has heard of. The store is the truth; this is a cache and a memory.
+#[derive(Debug)]
+pub(super) struct Roster {
+    health: HealthSettings,
+    breaker: BreakerSettings,
+    members: Mutex<HashMap<WorkerId, Member>>,
+}
+
+impl Roster {
+    pub(super) fn new(health: HealthSettings, breaker: BreakerSettings) -> Self {
+        Self { health, breaker, members: Mutex::default() }
+    }
+
+    /// How much of what it wants a worker may have. An unknown one is the store's to refuse.
+    pub(super) fn leave(&self, worker: WorkerId, wanted: usize) -> Leave {
+        let members = self.lock();
+        let Some(member) = members.get(&worker) else {
+            return Leave { count: wanted, directive: Directive::None, spec: None };
+        };
+        let directive = Directive::of(member.state);
+        let count = if directive == Directive::None { member.breaker.allows(wanted) } else { 0 };
+        Leave { count, directive, spec: member.spec.clone() }
+    }
+
+    /// Tasks were handed to a worker.
+    pub(super) fn took(&self, worker: WorkerId, count: usize) {
+        if count == 0 {
+            return;
+        }
+        if let Some(member) = self.lock().get_mut(&worker) {
+            member.breaker.took(count);
+        }
+    }
+
+    /// A task of a worker ended. Says whether its breaker opened with that.
+    pub(super) fn settled(&self, worker: WorkerId, failed: bool, now: Timestamp) -> bool {
+        let mut members = self.lock();
+        match members.get_mut(&worker) {
+            Some(member) => member.breaker.settled(failed, now, &self.breaker),
+            None => false,
+        }
+    }
+
+    /// A worker reported its health. Says what should follow, if anything.
+    pub(super) fn reported(
+        &self,
+        worker: WorkerId,
+        state: WorkerState,
+        health: Option<Health>,
+    ) -> Option<Direction> {
+        let mut members = self.lock();
+        let member = members.entry(worker).or_default();
+        member.state = state;
+        let health = health.filter(|h| h.cpu_percent.is_some() || h.memory_percent.is_some())?;
+        let over = health.memory_percent.is_some_and(|now| now > self.health.memory_percent)
+            || health.cpu_percent.is_some_and(|now| now > self.health.cpu_percent);
+        member.strikes = if over { member.strikes.saturating_add(1) } else { 0 };
+        let open = matches!(member.breaker, Breaker::Open { .. });
+        match state {
+            WorkerState::Active if member.strikes >= self.health.reports => {
+                Some(Direction::MarkUnhealthy)
+            }
+            WorkerState::Unhealthy if !over && !open => Some(Direction::Recover),
+            _ => None,
+        }
+    }
+
+    /// A worker's state changed.
+    pub(super) fn changed(&self, worker: WorkerId, state: WorkerState) {
+        self.lock().entry(worker).or_default().state = state;
+    }
+
+    /// A worker registered here.
+    pub(super) fn joined(&self, worker: WorkerId, spec: WorkerSpec) {
+        self.lock().entry(worker).or_default().spec = Some(Arc::new(spec));
+    }
+
+    /// A worker is gone for good.
+    pub(super) fn left(&self, worker: WorkerId) {
+        self.lock().remove(&worker);
+    }
+
+    /// The state a worker was last seen in.
+    pub(super) fn state(&self, worker: WorkerId) -> Option<WorkerState> {
+        self.lock().get(&worker).map(|member| member.state)
+    }
+
+    /// A worker's breaker.
+    pub(super) fn breaker(&self, worker: WorkerId) -> Breaker {
+        self.lock().get(&worker).map(|member| member.breaker).unwrap_or_default()
+    }
+
+    /// How many breakers are open.
+    pub(super) fn open_breakers(&self) -> usize {
+        let open = |member: &&Member| matches!(member.breaker, Breaker::Open { .. });
+        self.lock().values().filter(open).count()
+    }
+
+    /// Takes over what the store knows, and gives the workers whose open breakers are over.
+    pub(super) fn refresh(&self, workers: &[Worker], now: Timestamp) -> Vec<WorkerId> {
+        let mut members = self.lock();
+        let mut known: HashMap<WorkerId, Member> = std::mem::take(&mut members);
+        let mut over = Vec::new();
+        for worker in workers {
+            let mut member = known.remove(&worker.id).unwrap_or_default();
+            member.state = worker.state;
+            if member.spec.is_none() {
+                member.spec = Some(Arc::new(worker.spec.clone()));
+            }
+            if member.breaker.try_again(now, &self.breaker) {
+                over.push(worker.id);
+            }
+            members.insert(worker.id, member);
+        }
+        over
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<WorkerId, Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,126 @@
+//! Settling tasks, with the next claim in the same write.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tasklane_core::{Command, Intent, Outcome, Refusal, StateName, WorkerId};
+use tasklane_store::{Changed, ClaimRequest, Claimed, Direction, Store, WorkerRefusal};
+
+use super::batcher::{Verb, Verdicts};
+use super::claim::{Directive, Poll, Polled};
+use super::error::EngineError;
+use super::{Engine, orphan};
+use crate::limits::WAIT_MAX;
+
+/// Reports of one caller, and what it wants next.
+pub(super) struct Turn {
+    commands: Vec<Command>,
+    claim: Option<ClaimRequest>,
+}
+
+type Verdict = (Vec<Result<Changed, Refusal>>, Option<Result<Vec<Claimed>, WorkerRefusal>>);
+
+/// Turns as one call on the store.
+pub(super) struct Settle {
+    pub(super) store: Arc<dyn Store>,
+}
+
+impl Verb for Settle {
+    type Unit = Turn;
+    type Verdict = Verdict;
+
+    fn weight(&self, unit: &Turn) -> usize {
+        unit.commands.len() + unit.claim.as_ref().map_or(0, |claim| claim.count)
+    }
+
+    fn call(&self, units: Vec<Turn>) -> Verdicts<'_, Verdict> {
+        Box::pin(async move {
+            let (mut commands, mut claims) = (Vec::new(), Vec::new());
+            let shapes: Vec<_> = units
+                .into_iter()
+                .map(|unit| {
+                    let shape = (unit.commands.len(), unit.claim.is_some());
+                    commands.extend(unit.commands);
+                    claims.extend(unit.claim);
+                    shape
+                })
+                .collect();
+            let (changed, claimed) = if claims.is_empty() {
+                (self.store.execute(commands).await?, Vec::new())
+            } else {
+                self.store.execute_and_claim(commands, claims).await?
+            };
+            let (mut changed, mut claimed) = (changed.into_iter(), claimed.into_iter());
+            let verdict = |(count, claims): (usize, bool)| {
+                let own = changed.by_ref().take(count).collect();
+                (own, if claims { claimed.next() } else { None })
+            };
+            Ok(shapes.into_iter().map(verdict).collect())
+        })
+    }
+
+    fn orphaned(&self, (_, claimed): Verdict) {
+        orphan::give_back(&self.store, claimed.and_then(Result::ok).unwrap_or_default());
+    }
+}
+
+impl Engine {
+    /// Carries out a worker's commands, and its next poll in the same round trip.
+    pub async fn settle(
+        &self,
+        worker: WorkerId,
+        commands: Vec<Command>,
+        poll: Option<Poll>,
+    ) -> Result<(Vec<Result<Changed, Refusal>>, Option<Polled>), EngineError> {
+        let failed: Vec<bool> = commands.iter().map(is_failure).collect();
+        let claim = poll.as_ref().map(|poll| self.request_now(poll));
+        let (changed, claimed) = self.settles.call(Turn { commands, claim }).await?;
+        for (verdict, failed) in changed.iter().zip(failed) {
+            let Ok(changed) = verdict else { continue };
+            if let Some(due_at) = changed.due_at {
+                self.alarm.at(due_at);
+            }
+            if !changed.repeated && (failed || changed.state == StateName::Completed) {
+                self.note_settled(worker, failed);
+            }
+        }
+        let (Some(poll), Some(claimed)) = (poll, claimed) else { return Ok((changed, None)) };
+        let polled = match claimed {
+            Ok(tasks) => {
+                let until = Instant::now() + poll.wait.min(WAIT_MAX);
+                self.poll_until(&poll, until, Some(tasks)).await?
+            }
+            // Its results counted by their tokens; it is told here that it has to register again.
+            Err(WorkerRefusal::Gone | WorkerRefusal::Alive) => {
+                Polled { tasks: Vec::new(), directive: Directive::Terminate }
+            }
+        };
+        Ok((changed, Some(polled)))
+    }
+
+    fn note_settled(&self, worker: WorkerId, failed: bool) {
+        if !self.roster.settled(worker, failed, self.now()) {
+            return;
+        }
+        tracing::warn!(%worker, "its tasks fail one after the other: it gets no more for a while");
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            // The breaker holds on this server whatever comes of it.
+            if let Err(error) = store.direct(worker, Direction::MarkUnhealthy).await {
+                tracing::warn!(%error, %worker, "could not be marked as unhealthy");
+            }
+        });
+    }
+
+    /// Carries out commands of operators, producers and maintenance.
+    pub async fn execute(
+        &self,
+        commands: Vec<Command>,
+    ) -> Result<Vec<Result<Changed, Refusal>>, EngineError> {
+        Ok(self.store.execute(commands).await?)
+    }
+}
+
+fn is_failure(command: &Command) -> bool {
+    matches!(command.intent, Intent::Settle(_, Outcome::Failed { .. }))
+}

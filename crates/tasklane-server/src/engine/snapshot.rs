@@ -1,0 +1,111 @@
+//! Counters and settings of queues as they were a moment ago: for estimates and displays, never
+//! for decisions.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tasklane_core::{Order, Priority, QueueName, QueueSettings, StateName, Task};
+use tasklane_store::{QueueState, Stats};
+
+use super::Engine;
+use super::error::EngineError;
+
+/// About when a task is claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimate {
+    /// How many of its queue go before it, it included; `None` unless it is pending.
+    pub position: Option<u64>,
+    /// How long that takes at the recent pace; `None` while there is none.
+    pub wait: Option<Duration>,
+}
+
+/// A queue as it was a moment ago, and what came since.
+#[derive(Debug, Default)]
+struct Figures {
+    settings: QueueSettings,
+    pending: [AtomicU64; Priority::COUNT],
+    claims_per_second: f64,
+}
+
+/// All queues as they were a moment ago.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    queues: RwLock<Arc<HashMap<QueueName, Figures>>>,
+}
+
+impl Snapshot {
+    /// A task came in here since the last look.
+    pub(super) fn submitted(&self, task: &Task) {
+        if task.state.name() != StateName::Pending {
+            return;
+        }
+        let queues = self.queues();
+        let counter = queues
+            .get(&task.spec.lane.queue)
+            .and_then(|figures| figures.pending.get(task.spec.priority.index()));
+        if let Some(counter) = counter {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn order(&self, queue: &QueueName) -> Order {
+        self.settings(queue).order
+    }
+
+    pub(super) fn settings(&self, queue: &QueueName) -> QueueSettings {
+        self.queues().get(queue).map(|figures| figures.settings).unwrap_or_default()
+    }
+
+    pub(super) fn estimate(&self, task: &Task) -> Estimate {
+        if task.state.name() != StateName::Pending {
+            return Estimate::default();
+        }
+        let queues = self.queues();
+        let Some(figures) = queues.get(&task.spec.lane.queue) else {
+            return Estimate { position: Some(1), wait: None };
+        };
+        let before = figures.pending.iter().skip(task.spec.priority.index());
+        let position: u64 = before.map(|count| count.load(Ordering::Relaxed)).sum();
+        let position = position.max(1);
+        let pace = figures.claims_per_second;
+        let wait = (pace > 0.0).then(|| position as f64 / pace);
+        let wait = wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        Estimate { position: Some(position), wait }
+    }
+
+    fn queues(&self) -> Arc<HashMap<QueueName, Figures>> {
+        Arc::clone(&self.queues.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn replace(&self, stats: &Stats, queues: Vec<QueueState>, pace: impl Fn(&QueueName) -> f64) {
+        let mut fresh: HashMap<QueueName, Figures> = queues
+            .into_iter()
+            .map(|state| {
+                let claims_per_second = pace(&state.queue);
+                let figures =
+                    Figures { settings: state.settings, claims_per_second, ..Figures::default() };
+                (state.queue, figures)
+            })
+            .collect();
+        for lane in &stats.lanes {
+            let pending = lane.counts.get(StateName::Pending.index()).copied().unwrap_or(0);
+            let figures = fresh.entry(lane.lane.queue.clone()).or_default();
+            if let Some(counter) = figures.pending.get(lane.priority.index()) {
+                counter.fetch_add(pending, Ordering::Relaxed);
+            }
+        }
+        *self.queues.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+    }
+}
+
+impl Engine {
+    /// Takes a new look at all queues.
+    pub async fn refresh_snapshot(&self) -> Result<(), EngineError> {
+        let stats = self.store.stats().await?;
+        let queues = self.store.queues().await?;
+        self.snapshot.replace(&stats, queues, |_| 0.0);
+        Ok(())
+    }
+}

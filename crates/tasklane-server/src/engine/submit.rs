@@ -1,0 +1,90 @@
+//! Submitting tasks; a poll that waits for one is served in the same write.
+
+use std::sync::Arc;
+
+use tasklane_core::{NewTask, Task};
+use tasklane_store::{Store, StoredTask, Submission, SubmitRefusal, Submitted};
+
+use super::Engine;
+use super::batcher::{Verb, Verdicts};
+use super::error::EngineError;
+use super::parking::{Parked, Parking};
+
+/// Submissions as one call on the store.
+pub(super) struct Submit {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) parking: Arc<Parking>,
+}
+
+impl Verb for Submit {
+    type Unit = Submission;
+    type Verdict = Result<Vec<Submitted>, SubmitRefusal>;
+
+    fn weight(&self, unit: &Submission) -> usize {
+        unit.tasks.len()
+    }
+
+    fn call(&self, units: Vec<Submission>) -> Verdicts<'_, Self::Verdict> {
+        Box::pin(async move {
+            let taken = self.parking.take_for(units.iter().flat_map(|unit| &unit.tasks));
+            // Both are queued before either is awaited, so that they may share one write.
+            let submit = self.store.submit(units);
+            if taken.is_empty() {
+                return submit.await;
+            }
+            let claim = self.store.claim(taken.iter().map(Parked::request).collect());
+            let verdicts = submit.await;
+            self.parking.hand_over_submitted(taken, claim.await);
+            verdicts
+        })
+    }
+}
+
+impl Engine {
+    /// Submits tasks that are taken or refused together. The policies fill what they leave out.
+    pub async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, EngineError> {
+        let mut drafts = Vec::with_capacity(tasks.len());
+        let mut soonest = None;
+        for (index, task) in tasks.into_iter().enumerate() {
+            let draft = task.resolve(&self.settings.policies).map_err(|invalid| {
+                EngineError::Submit(SubmitRefusal { index, problem: invalid.into() })
+            })?;
+            if let Some(when) = draft.schedule {
+                let at = when.resolve(self.now());
+                soonest = Some(soonest.map_or(at, |known: tasklane_core::Timestamp| known.min(at)));
+            }
+            drafts.push(draft);
+        }
+        let submitted = self.submits.call(Submission { tasks: drafts }).await??;
+        if let Some(at) = soonest {
+            self.alarm.at(at);
+        }
+        Ok(submitted)
+    }
+
+    /// Submits one task and gives it back; `None` where it is a repetition of one that retention
+    /// has removed.
+    pub async fn submit_one(
+        &self,
+        task: NewTask,
+    ) -> Result<(Submitted, Option<StoredTask>), EngineError> {
+        let draft = task.resolve(&self.settings.policies)?;
+        let (spec, payload) = (draft.spec.clone(), draft.payload.clone());
+        let scheduled = draft.schedule.is_some();
+        let mut verdicts = self.submits.call(Submission { tasks: vec![draft] }).await??;
+        let submitted = verdicts.pop().ok_or(EngineError::NotFound("task"))?;
+        if let Some(admission) = submitted.admission {
+            let task = Task::admitted(submitted.id, spec, admission);
+            if scheduled {
+                self.alarm.at(task.place.ready_at);
+            }
+            self.snapshot.submitted(&task);
+            return Ok((submitted, Some(StoredTask { task, payload, result: None })));
+        }
+        if submitted.expired {
+            return Ok((submitted, None));
+        }
+        let stored = self.store.get(vec![submitted.id]).await?.pop().flatten();
+        Ok((submitted, stored))
+    }
+}

@@ -1,0 +1,263 @@
+//! Reading bodies: bounded, checked once, refused with what is wrong.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use tasklane_client::wire;
+
+use super::problem::{self, Refused};
+use crate::limits::{BODY_BYTES_MAX, BODY_DEPTH_MAX, BODY_TIME_MAX};
+
+/// Reads a body that must be JSON.
+pub(crate) async fn read(request: Request) -> Result<Bytes, Refused> {
+    let (parts, body) = request.into_parts();
+    check_headers(&parts.headers)?;
+    let bytes = collect(&parts.headers, body).await?;
+    check_text(&bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a body that may be left out.
+pub(crate) async fn read_optional(request: Request) -> Result<Option<Bytes>, Refused> {
+    let (parts, body) = request.into_parts();
+    if parts.headers.contains_key(header::CONTENT_TYPE) {
+        check_headers(&parts.headers)?;
+    }
+    let bytes = collect(&parts.headers, body).await?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    check_headers(&parts.headers)?;
+    check_text(&bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Takes a body apart. `bytes` must have been read by [`read`].
+pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> Result<T, Refused> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let parsed = T::deserialize(&mut deserializer).and_then(|value| {
+        deserializer.end()?;
+        Ok(value)
+    });
+    parsed.map_err(|error| explain::<T>(bytes, &error))
+}
+
+fn check_headers(headers: &HeaderMap) -> Result<(), Refused> {
+    let refused = |detail: &str| Refused::new(problem::UNSUPPORTED_MEDIA_TYPE, detail);
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if !content_type.is_some_and(is_json) {
+        return Err(refused("send the body as Content-Type: application/json, in UTF-8"));
+    }
+    match headers.get(header::CONTENT_ENCODING) {
+        None => Ok(()),
+        Some(encoding) if encoding.as_bytes().eq_ignore_ascii_case(b"identity") => Ok(()),
+        Some(_) => Err(refused("send the body without a Content-Encoding")),
+    }
+}
+
+fn is_json(content_type: &str) -> bool {
+    let (essence, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
+    let charset = parameters.trim().to_ascii_lowercase().replace('"', "");
+    essence.trim().eq_ignore_ascii_case("application/json")
+        && matches!(charset.as_str(), "" | "charset=utf-8")
+}
+
+async fn collect(headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let declared = declared.and_then(|text| text.parse::<u64>().ok());
+    if declared.is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(BODY_TIME_MAX, gather(body)).await {
+        Ok(read) => read,
+        Err(_) => Err(Refused::new(problem::REQUEST_TIMEOUT, "the body came too slowly")),
+    }
+}
+
+/// Most bodies come in one piece, which is then not copied.
+async fn gather(mut body: Body) -> Result<Bytes, Refused> {
+    let mut whole = Bytes::new();
+    let mut pieces = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let broken = |_| Refused::new(problem::MALFORMED_JSON, "the body broke off");
+        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        if whole.is_empty() && pieces.is_empty() {
+            whole = data;
+        } else {
+            pieces.extend_from_slice(&std::mem::take(&mut whole));
+            pieces.extend_from_slice(&data);
+        }
+        if whole.len().max(pieces.len()) > BODY_BYTES_MAX {
+            return Err(too_large());
+        }
+    }
+    Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
+}
+
+fn too_large() -> Refused {
+    let detail = format!("bodies have at most {BODY_BYTES_MAX} bytes");
+    Refused::new(problem::PAYLOAD_TOO_LARGE, detail)
+}
+
+/// One scan: text is UTF-8, and brackets nest no deeper than they may.
+fn check_text(bytes: &[u8]) -> Result<(), Refused> {
+    if std::str::from_utf8(bytes).is_err() {
+        return Err(Refused::new(problem::MALFORMED_JSON, "the body is not UTF-8"));
+    }
+    if depth(bytes) > BODY_DEPTH_MAX {
+        let detail = format!("bodies nest at most {BODY_DEPTH_MAX} deep");
+        return Err(Refused::new(problem::JSON_TOO_DEEP, detail));
+    }
+    Ok(())
+}
+
+/// How deep brackets nest outside of texts.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_text, mut escaped) = (0usize, 0, false, false);
+    for byte in bytes {
+        if in_text {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_text = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_text = true,
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// Says what is wrong and where. Reads the body a second time for the place: refusals are rare.
+fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8], error: &serde_json::Error) -> Refused {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    if message.starts_with("number out of range") {
+        return Refused::field(problem::OUT_OF_RANGE, "", "out-of-range", message);
+    }
+    if !error.is_data() || message.starts_with("duplicate field") {
+        let detail = format!("{message}, at line {} column {}", error.line(), error.column());
+        return Refused::new(problem::MALFORMED_JSON, detail);
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let at = serde_path_to_error::deserialize::<_, T>(&mut deserializer).err();
+    let mut pointer = at.map(|error| pointer(error.path())).unwrap_or_default();
+    let (kind, code) = classify(message);
+    let named = message.split('`').nth(1).unwrap_or_default();
+    let names_one = matches!(code, "unknown-field" | "missing-field");
+    if names_one && !pointer.ends_with(&format!("/{named}")) {
+        pointer = format!("{pointer}/{named}");
+    }
+    Refused::field(kind, pointer, code, without_values(message))
+}
+
+/// What a message of serde means.
+fn classify(message: &str) -> (problem::Kind, &'static str) {
+    let begins = |with: &str| message.starts_with(with);
+    if begins("unknown field") {
+        (problem::VALIDATION_FAILED, "unknown-field")
+    } else if begins("missing field") {
+        (problem::VALIDATION_FAILED, "missing-field")
+    } else if begins("invalid type") {
+        (problem::VALIDATION_FAILED, "wrong-type")
+    } else if begins(wire::OUT_OF_RANGE)
+        || begins("invalid value: integer")
+        || begins("invalid value: floating")
+    {
+        (problem::OUT_OF_RANGE, "out-of-range")
+    } else {
+        (problem::VALIDATION_FAILED, "malformed")
+    }
+}
+
+/// Messages of serde quote what they found; a value must not be echoed.
+fn without_values(message: &str) -> String {
+    match (message.split_once(": "), message.rsplit_once(", expected ")) {
+        (Some((what, found)), Some((_, expected))) if what.starts_with("invalid ") => {
+            let sort = found.split([' ', '`', '"', ',']).next().unwrap_or_default();
+            format!("{what}: {sort}, expected {expected}")
+        }
+        _ => message.to_owned(),
+    }
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let mut pointer = String::new();
+    for segment in path {
+        pointer.push('/');
+        match segment {
+            Segment::Seq { index } => pointer.push_str(&index.to_string()),
+            Segment::Map { key } => pointer.push_str(&key.replace('~', "~0").replace('/', "~1")),
+            Segment::Enum { variant } => pointer.push_str(variant),
+            Segment::Unknown => pointer.push('?'),
+        }
+    }
+    pointer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_inside_texts_do_not_nest() {
+        assert_eq!(depth(br#"{"a":"[[[{{{\"[[","b":[{}]}"#), 3);
+        assert_eq!(depth(b"1"), 0);
+        assert_eq!(depth(&[b'['; 100]), 100);
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only parsed")]
+    struct Sample {
+        name: String,
+        #[serde(default)]
+        count: Option<u32>,
+    }
+
+    fn refused(text: &'static str) -> (String, String) {
+        let bytes = Bytes::from_static(text.as_bytes());
+        let problem = parse::<Sample>(&bytes).unwrap_err().render("/", "r");
+        let pointer = problem.errors.first().map(|e| e.pointer.to_string()).unwrap_or_default();
+        (problem.problem_type.into_owned(), pointer)
+    }
+
+    #[test]
+    fn each_fault_is_named_with_its_place() {
+        let is = |text, kind: &str, pointer: &str| {
+            assert_eq!(refused(text), (kind.to_owned(), pointer.to_owned()), "{text}");
+        };
+        is(r#"{"name":"#, "malformed-json", "");
+        is(r#"{"name":"a"} x"#, "malformed-json", "");
+        is(r#"{"name":"a","name":"b"}"#, "malformed-json", "");
+        is(r#"{"name":"a","nam":1}"#, "validation-failed", "/nam");
+        is("{}", "validation-failed", "/name");
+        is(r#"{"name":5}"#, "validation-failed", "/name");
+        is(r#"{"name":"a","count":-1}"#, "out-of-range", "/count");
+        is(r#"{"name":"a","count":99999999999}"#, "out-of-range", "/count");
+        is(r#"{"name":"a","count":1e999}"#, "out-of-range", "");
+        is("5", "validation-failed", "");
+    }
+
+    #[test]
+    fn values_are_not_echoed() {
+        for text in [r#"{"name":["secret"]}"#, r#"{"name":"a","count":"secret"}"#] {
+            let bytes = Bytes::from_static(text.as_bytes());
+            let problem = parse::<Sample>(&bytes).unwrap_err().render("/", "r");
+            assert!(!format!("{problem:?}").contains("secret"), "{problem:?}");
+        }
+    }
+}

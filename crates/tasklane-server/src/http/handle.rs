@@ -1,0 +1,129 @@
+//! Around every request: its id, its bounds, and the rendering of refusals.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tower::Service;
+
+use super::problem::{self, Refused};
+use crate::engine::Engine;
+use crate::limits::{HEADERS_BYTES_MAX, URI_BYTES_MAX};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+/// Longer ids of clients are replaced.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// What stands in front of the routes.
+#[derive(Clone)]
+pub(crate) struct Front {
+    router: Router,
+    engine: Arc<Engine>,
+    ids: Arc<RequestIds>,
+}
+
+impl Front {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        let (router, document) = super::routes();
+        let _ = document;
+        let router = router.with_state(Arc::clone(&engine));
+        Self { router, engine, ids: Arc::new(RequestIds::new()) }
+    }
+
+    /// Answers one request.
+    pub(crate) async fn handle(
+        mut self,
+        request: hyper::Request<hyper::body::Incoming>,
+    ) -> Result<Response, Infallible> {
+        let started = Instant::now();
+        let request = request.map(Body::new);
+        let request_id = self.ids.of(request.headers());
+        let path = refusable_path(&request);
+        let mut response = match self.refuse_early(&request) {
+            Some(refused) => refused.into_response(),
+            None => self.router.call(request).await.into_response(),
+        };
+        if let Some(refused) = response.extensions_mut().remove::<Refused>() {
+            response = render(response, refused, &path, &request_id);
+        }
+        let status = response.status();
+        if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
+            tracing::error!(request_id = ?request_id, path, status = status.as_u16(), "a fault");
+        } else {
+            let took_ms = started.elapsed().as_secs_f64() * 1e3;
+            tracing::debug!(request_id = ?request_id, path, status = status.as_u16(), took_ms);
+        }
+        response.headers_mut().insert(REQUEST_ID, request_id);
+        Ok(response)
+    }
+
+    fn refuse_early(&self, request: &Request) -> Option<Refused> {
+        let uri = request.uri();
+        let uri_bytes = uri.path().len() + uri.query().map_or(0, str::len);
+        if uri_bytes > URI_BYTES_MAX {
+            let detail = format!("targets have at most {URI_BYTES_MAX} bytes");
+            return Some(Refused::new(problem::URI_TOO_LONG, detail));
+        }
+        let headers = request.headers().iter();
+        let bytes: usize = headers.map(|(name, value)| name.as_str().len() + value.len()).sum();
+        if bytes > HEADERS_BYTES_MAX {
+            let detail = format!("headers have at most {HEADERS_BYTES_MAX} bytes");
+            return Some(Refused::new(problem::HEADERS_TOO_LARGE, detail));
+        }
+        let _ = &self.engine;
+        None
+    }
+}
+
+/// The path alone: a query may hold what should not be repeated.
+fn refusable_path(request: &Request) -> String {
+    let mut path = request.uri().path().to_owned();
+    path.truncate(path.floor_char_boundary(256));
+    path
+}
+
+fn render(response: Response, refused: Refused, path: &str, request_id: &HeaderValue) -> Response {
+    let request_id = request_id.to_str().unwrap_or_default();
+    let problem = refused.render(path, request_id);
+    let (mut parts, _) = response.into_parts();
+    parts.headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let body = serde_json::to_vec(&problem).unwrap_or_default();
+    Response::from_parts(parts, Body::from(body))
+}
+
+/// Ids for requests whose client gave none: the start of this server and a count.
+struct RequestIds {
+    start: u64,
+    count: AtomicU64,
+}
+
+impl RequestIds {
+    fn new() -> Self {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let start = since.map_or(0, |since| since.as_micros() as u64);
+        Self { start, count: AtomicU64::new(0) }
+    }
+
+    fn of(&self, headers: &HeaderMap) -> HeaderValue {
+        let usable = |value: &&HeaderValue| {
+            let bytes = value.as_bytes();
+            !bytes.is_empty()
+                && bytes.len() <= REQUEST_ID_BYTES_MAX
+                && bytes.iter().all(|byte| byte.is_ascii_graphic())
+        };
+        if let Some(own) = headers.get(REQUEST_ID).filter(usable) {
+            return own.clone();
+        }
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{:x}-{count:x}", self.start);
+        HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("unknown"))
+    }
+}

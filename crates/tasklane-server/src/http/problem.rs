@@ -1,0 +1,244 @@
+//! Refusals on their way to a client.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tasklane_client::wire::{FieldError, Problem as WireProblem, StateWord};
+use tasklane_core::{Invalid, Problem, Refusal, StateName};
+use tasklane_store::{StoreError, SubmitProblem, SubmitRefusal, WorkerRefusal};
+
+use crate::engine::EngineError;
+
+/// A row of the bad-input table: status, type and title.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// Of HTTP.
+    pub status: StatusCode,
+    /// The word to act on.
+    pub word: &'static str,
+    /// For people.
+    pub title: &'static str,
+}
+
+macro_rules! kinds {
+    ($($name:ident = $status:ident, $word:literal, $title:literal;)*) => {
+        $(
+            #[doc = $title]
+            pub(crate) const $name: Kind =
+                Kind { status: StatusCode::$status, word: $word, title: $title };
+        )*
+        /// All of them.
+        pub const KINDS: &[Kind] = &[$($name),*];
+    };
+}
+
+kinds! {
+    MALFORMED_JSON = BAD_REQUEST, "malformed-json", "The body is not well-formed JSON";
+    JSON_TOO_DEEP = BAD_REQUEST, "json-too-deep", "The body is nested too deeply";
+    INVALID_CURSOR = BAD_REQUEST, "invalid-cursor", "The cursor is not one of this server";
+    PAYLOAD_TOO_LARGE = PAYLOAD_TOO_LARGE, "payload-too-large", "The body or payload is too large";
+    UNSUPPORTED_MEDIA_TYPE = UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body is not JSON in a known encoding";
+    VALIDATION_FAILED = UNPROCESSABLE_ENTITY, "validation-failed", "The request is not acceptable";
+    OUT_OF_RANGE = UNPROCESSABLE_ENTITY, "out-of-range", "A value is out of range";
+    INVALID_CHARACTERS = UNPROCESSABLE_ENTITY, "invalid-characters", "A text has characters that are not allowed";
+    IDEMPOTENCY_MISMATCH = UNPROCESSABLE_ENTITY, "idempotency-mismatch", "The key or id was used with another body";
+    NOT_FOUND = NOT_FOUND, "not-found", "There is no such thing";
+    WORKER_GONE = GONE, "worker-gone", "The worker is not known any more; register again";
+    LEASE_LOST = CONFLICT, "lease-lost", "The lease is not held";
+    INVALID_STATE = CONFLICT, "invalid-state", "Not possible in the present state";
+    QUEUE_FULL = TOO_MANY_REQUESTS, "queue-full", "The queue is full";
+    QUEUE_FULL_FOR_ALL = SERVICE_UNAVAILABLE, "queue-full", "The queue is full";
+    OVERLOADED = SERVICE_UNAVAILABLE, "overloaded", "The server has too much to do";
+    STORE_UNAVAILABLE = SERVICE_UNAVAILABLE, "store-unavailable", "The store takes no calls";
+    STORAGE_FULL = SERVICE_UNAVAILABLE, "storage-full", "The disk is full";
+    OUTCOME_UNKNOWN = SERVICE_UNAVAILABLE, "outcome-unknown", "It may or may not have happened";
+    SHUTTING_DOWN = SERVICE_UNAVAILABLE, "shutting-down", "The server is going away";
+    NOT_SUPPORTED = NOT_IMPLEMENTED, "not-supported", "This store cannot do that";
+    REQUEST_TIMEOUT = REQUEST_TIMEOUT, "request-timeout", "The request came too slowly";
+    HEADERS_TOO_LARGE = REQUEST_HEADER_FIELDS_TOO_LARGE, "headers-too-large", "The headers are too large";
+    URI_TOO_LONG = URI_TOO_LONG, "uri-too-long", "The target is too long";
+    METHOD_NOT_ALLOWED = METHOD_NOT_ALLOWED, "method-not-allowed", "The method is not allowed here";
+    ORIGIN_FORBIDDEN = FORBIDDEN, "origin-forbidden", "The origin is not allowed";
+    INTERNAL = INTERNAL_SERVER_ERROR, "internal", "A fault in the server";
+}
+
+/// How long to wait before trying again, unless something better is known.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// A refusal, still without the request it answers: the outermost layer adds that and renders it.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    kind: Kind,
+    detail: Box<str>,
+    errors: Vec<FieldError>,
+    current_state: Option<StateName>,
+}
+
+impl Refused {
+    /// A refusal of `kind`.
+    pub fn new(kind: Kind, detail: impl Into<Box<str>>) -> Self {
+        Self { kind, detail: detail.into(), errors: Vec::new(), current_state: None }
+    }
+
+    /// There is no `what` by that name.
+    pub fn not_found(what: &str) -> Self {
+        Self::new(NOT_FOUND, format!("no such {what}"))
+    }
+
+    /// Something is wrong with a member.
+    pub fn field(
+        kind: Kind,
+        pointer: impl Into<Box<str>>,
+        code: impl Into<Cow<'static, str>>,
+        detail: impl Into<Box<str>>,
+    ) -> Self {
+        let (pointer, detail): (Box<str>, Box<str>) = (pointer.into(), detail.into());
+        let shown = match &*pointer {
+            "" => detail.clone(),
+            pointer => format!("{pointer}: {detail}").into(),
+        };
+        let error = FieldError { pointer, code: code.into(), detail };
+        Self { errors: vec![error], ..Self::new(kind, shown) }
+    }
+
+    /// A value is not acceptable; `under` is the pointer to what holds it.
+    pub fn invalid(under: &str, invalid: &Invalid) -> Self {
+        let name = matches!(invalid.field, "queue" | "type" | "capability" | "pattern");
+        let body = matches!(invalid.field, "payload" | "result");
+        let (kind, code) = match &invalid.problem {
+            Problem::Empty => (VALIDATION_FAILED, "empty"),
+            Problem::TooLong { .. } if body => (PAYLOAD_TOO_LARGE, "too-long"),
+            // Over-long names share a row with the characters that names may not have.
+            Problem::TooLong { .. } if name => (INVALID_CHARACTERS, "too-long"),
+            Problem::TooLong { .. } => (VALIDATION_FAILED, "too-long"),
+            Problem::TooMany { .. } => (VALIDATION_FAILED, "too-many"),
+            Problem::Characters => (INVALID_CHARACTERS, "invalid-characters"),
+            Problem::OutOfRange { .. } => (OUT_OF_RANGE, "out-of-range"),
+            Problem::Malformed { .. } => (VALIDATION_FAILED, "malformed"),
+        };
+        let pointer = format!("{under}/{}", invalid.field.replace('.', "/"));
+        Self::field(kind, pointer, code, invalid.problem.to_string())
+    }
+
+    /// The same, about something that stands deeper in the body.
+    pub(crate) fn under(mut self, pointer: &str) -> Self {
+        for error in &mut self.errors {
+            error.pointer = format!("{pointer}{}", error.pointer).into();
+        }
+        self.detail = format!("{pointer}: {}", self.detail).into();
+        self
+    }
+
+    /// The row of the table.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The whole body.
+    pub(crate) fn render(self, instance: &str, request_id: &str) -> WireProblem {
+        WireProblem {
+            problem_type: self.kind.word.into(),
+            title: self.kind.title.into(),
+            status: self.kind.status.as_u16(),
+            detail: self.detail,
+            instance: instance.into(),
+            request_id: request_id.into(),
+            errors: self.errors,
+            current_state: self.current_state.map(StateWord),
+        }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut response = self.kind.status.into_response();
+        if matches!(self.kind.status.as_u16(), 429 | 503) {
+            let seconds = HeaderValue::from(RETRY_AFTER_SECONDS);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<EngineError> for Refused {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Store(error) => error.into(),
+            EngineError::Submit(refusal) => refusal.into(),
+            EngineError::Worker(refusal) => refusal.into(),
+            EngineError::Task(refusal) => refusal.into(),
+            EngineError::Invalid(invalid) => Self::invalid("", &invalid),
+            EngineError::NotFound(what) => Self::not_found(what),
+        }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        let kind = match &error {
+            StoreError::Invalid(invalid) => return Self::invalid("", invalid),
+            StoreError::Full(_) => STORAGE_FULL,
+            StoreError::OutcomeUnknown(_) => OUTCOME_UNKNOWN,
+            StoreError::Overloaded(_) | StoreError::TooSlow(_) => OVERLOADED,
+            StoreError::Unsupported(_) => NOT_SUPPORTED,
+            StoreError::Unavailable(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Locked(_)
+            | StoreError::Version(_)
+            | StoreError::Closed => STORE_UNAVAILABLE,
+        };
+        tracing::warn!(%error, "the store refused a call");
+        // What is inside stays in the log.
+        let detail = match kind {
+            OUTCOME_UNKNOWN => "sending it again with the same id or idempotency key is safe",
+            STORAGE_FULL => "nothing was written",
+            NOT_SUPPORTED => return Self::new(kind, error.to_string()),
+            _ => "nothing was done; try again later",
+        };
+        Self::new(kind, detail)
+    }
+}
+
+impl From<SubmitRefusal> for Refused {
+    fn from(refusal: SubmitRefusal) -> Self {
+        let detail = refusal.problem.to_string();
+        match &refusal.problem {
+            SubmitProblem::Mismatch => Self::new(IDEMPOTENCY_MISMATCH, detail),
+            SubmitProblem::QueueFull { for_all: false, .. } => Self::new(QUEUE_FULL, detail),
+            SubmitProblem::QueueFull { for_all: true, .. } => Self::new(QUEUE_FULL_FOR_ALL, detail),
+            SubmitProblem::TooManyLanes => Self::field(VALIDATION_FAILED, "", "too-many", detail),
+            SubmitProblem::Invalid(invalid) => Self::invalid("", invalid),
+        }
+    }
+}
+
+impl From<WorkerRefusal> for Refused {
+    fn from(refusal: WorkerRefusal) -> Self {
+        match refusal {
+            WorkerRefusal::Gone => Self::new(WORKER_GONE, refusal.to_string()),
+            WorkerRefusal::Alive => Self::new(INVALID_STATE, refusal.to_string()),
+        }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        match &refusal {
+            Refusal::NotFound => Self::not_found("task"),
+            Refusal::LeaseLost => Self::new(LEASE_LOST, refusal.to_string()),
+            Refusal::InvalidState { current } => {
+                let refused = Self::new(INVALID_STATE, refusal.to_string());
+                Self { current_state: Some(*current), ..refused }
+            }
+            Refusal::NotDue => Self::new(INVALID_STATE, refusal.to_string()),
+            Refusal::Invalid(invalid) => Self::invalid("", invalid),
+        }
+    }
+}
+
+/// The word of a refusal inside an answer about many tasks.
+pub(crate) fn refusal_word(refusal: &Refusal) -> &'static str {
+    Refused::from(refusal.clone()).kind.word
+}

@@ -1,0 +1,35 @@
+//! Answers as JSON.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use tasklane_store::Durability;
+
+use super::problem::{self, Refused};
+use crate::engine::Engine;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const DURABILITY: HeaderName = HeaderName::from_static("durability");
+
+/// An answer to a look.
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => (status, [(header::CONTENT_TYPE, JSON)], bytes).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be written");
+            Refused::new(problem::INTERNAL, "the answer could not be written").into_response()
+        }
+    }
+}
+
+/// An answer to a write: says how durable it is (S1).
+pub(crate) fn written(engine: &Engine, status: StatusCode, value: &impl Serialize) -> Response {
+    let mut response = json(status, value);
+    let durability = durability(engine.durability());
+    response.headers_mut().insert(DURABILITY, durability);
+    response
+}
+
+fn durability(durability: Durability) -> HeaderValue {
+    HeaderValue::from_static(durability.as_str())
+}

@@ -1,0 +1,147 @@
+//! Producers' calls on single tasks.
+
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use tasklane_client::wire;
+use tasklane_core::{Command, IdempotencyKey, Intent, StateName, TaskId};
+use tasklane_store::Submitted;
+
+use super::problem::{self, Refused};
+use super::{App, body, receive, render, respond};
+
+const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Submit a task
+#[utoipa::path(post, path = "/tasks", tag = "producers", request_body = wire::NewTask,
+    responses((status = 201, body = wire::Task), (status = 200, body = wire::Task)))]
+pub(crate) async fn submit(State(engine): App, request: Request) -> Result<Response, Refused> {
+    let trace = receive::trace(request.headers());
+    let key = header_key(&request)?;
+    let bytes = body::read(request).await?;
+    let sent: wire::NewTask<'_> = body::parse(&bytes)?;
+    let mut task = receive::new_task(&bytes, &sent, trace.as_ref())
+        .map_err(|invalid| Refused::invalid("", &invalid))?;
+    if let Some(key) = key {
+        if task.idempotency_key.as_ref().is_some_and(|own| *own != key) {
+            let detail = "differs from the Idempotency-Key header";
+            let pointer = "/idempotency_key";
+            return Err(Refused::field(problem::VALIDATION_FAILED, pointer, "conflict", detail));
+        }
+        task.idempotency_key = Some(key);
+    }
+    let (submitted, stored) = engine.submit_one(task).await?;
+    let Some(stored) = stored else {
+        let mut response = respond::written(&engine, StatusCode::OK, &receipt(&submitted));
+        mark_replayed(&mut response);
+        return Ok(response);
+    };
+    let order = engine.order(&stored.task.spec.lane.queue);
+    let estimate = engine.estimate(&stored.task);
+    let mut shown = render::stored(stored, &order, engine.now());
+    shown.queue_position = estimate.position;
+    shown.estimated_wait_seconds = estimate.wait.map(wire::Seconds);
+    let status = if submitted.replayed { StatusCode::OK } else { StatusCode::CREATED };
+    let mut response = respond::written(&engine, status, &shown);
+    if submitted.replayed {
+        mark_replayed(&mut response);
+    }
+    Ok(response)
+}
+
+fn header_key(request: &Request) -> Result<Option<IdempotencyKey>, Refused> {
+    let Some(value) = request.headers().get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let text = std::str::from_utf8(value.as_bytes()).map_err(|_| {
+        Refused::field(
+            problem::INVALID_CHARACTERS,
+            "/idempotency_key",
+            "invalid-characters",
+            "is not UTF-8",
+        )
+    })?;
+    IdempotencyKey::new(text).map(Some).map_err(|invalid| Refused::invalid("", &invalid))
+}
+
+fn mark_replayed(response: &mut Response) {
+    response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+}
+
+fn receipt(submitted: &Submitted) -> wire::Receipt {
+    wire::Receipt {
+        id: wire::TaskIdText(submitted.id),
+        state: wire::StateWord(submitted.state),
+        replayed: submitted.replayed,
+        expired: submitted.expired,
+    }
+}
+
+/// Submit many tasks in one atomic write
+#[utoipa::path(post, path = "/tasks/batch", tag = "producers", request_body = wire::Batch,
+    responses((status = 201, body = wire::BatchAnswer)))]
+pub(crate) async fn submit_batch(
+    State(engine): App,
+    request: Request,
+) -> Result<Response, Refused> {
+    let trace = receive::trace(request.headers());
+    let bytes = body::read(request).await?;
+    let batch: wire::Batch<'_> = body::parse(&bytes)?;
+    receive::check_batch(batch.tasks.len()).map_err(|invalid| Refused::invalid("", &invalid))?;
+    let mut tasks = Vec::with_capacity(batch.tasks.len());
+    for (index, sent) in batch.tasks.iter().enumerate() {
+        let task = receive::new_task(&bytes, sent, trace.as_ref())
+            .map_err(|invalid| Refused::invalid(&format!("/tasks/{index}"), &invalid))?;
+        tasks.push(task);
+    }
+    let submitted = engine.submit(tasks).await.map_err(in_batch)?;
+    let answer = wire::BatchAnswer { tasks: submitted.iter().map(receipt).collect() };
+    Ok(respond::written(&engine, StatusCode::CREATED, &answer))
+}
+
+/// A refusal of a batch points at the task at fault.
+fn in_batch(error: crate::engine::EngineError) -> Refused {
+    let crate::engine::EngineError::Submit(refusal) = &error else { return error.into() };
+    let index = refusal.index;
+    match &refusal.problem {
+        tasklane_store::SubmitProblem::Invalid(invalid) if invalid.field != "tasks" => {
+            Refused::invalid(&format!("/tasks/{index}"), invalid)
+        }
+        _ => {
+            let refused = Refused::from(error);
+            let detail = format!("task {index} of the batch: {}", refused.kind().title);
+            Refused::field(refused.kind(), format!("/tasks/{index}"), refused.kind().word, detail)
+        }
+    }
+}
+
+/// Look at a task
+#[utoipa::path(get, path = "/tasks/{id}", tag = "producers",
+    params(("id" = String, Path)),
+    responses((status = 200, body = wire::Task)))]
+pub(crate) async fn get(State(engine): App, Path(id): Path<String>) -> Result<Response, Refused> {
+    let stored = engine.get(task_id(&id)?).await?;
+    let order = engine.order(&stored.task.spec.lane.queue);
+    Ok(respond::json(StatusCode::OK, &render::stored(stored, &order, engine.now())))
+}
+
+/// Cancel a task
+#[utoipa::path(delete, path = "/tasks/{id}", tag = "producers",
+    params(("id" = String, Path)),
+    responses((status = 200, body = wire::Task), (status = 202, body = wire::Task)))]
+pub(crate) async fn cancel(
+    State(engine): App,
+    Path(id): Path<String>,
+) -> Result<Response, Refused> {
+    let id = task_id(&id)?;
+    let changed = engine.execute_one(Command { task: id, intent: Intent::Cancel }).await?;
+    let stored = engine.get(id).await?;
+    let order = engine.order(&stored.task.spec.lane.queue);
+    let status =
+        if changed.state == StateName::Cancelled { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok(respond::written(&engine, status, &render::stored(stored, &order, engine.now())))
+}
+
+/// An id in a path; what is no id is not there.
+pub(crate) fn task_id(text: &str) -> Result<TaskId, Refused> {
+    text.parse().map_err(|_| Refused::not_found("task"))
+}

@@ -1,0 +1,19 @@
+//! Tasklane's server: what stands between HTTP and a store.
+//!
+//! - [`engine`] carries out verbs: it gathers concurrent calls into batches, parks polls until
+//!   there is something for them, knows workers, and follows the feed.
+//! - [`maintenance`] looks at the clock: due tasks, lost leases, retention.
+//! - [`http`] reads requests, calls the engine, writes answers.
+//!
+//! A store is seen only through the contract of `tasklane-store`; the engine knows nothing of
+//! HTTP; handlers know nothing of a store's inside.
+
+pub mod engine;
+pub mod http;
+pub mod limits;
+pub mod maintenance;
+mod server;
+mod settings;
+
+pub use server::{Server, ServerError};
+pub use settings::{BreakerSettings, HealthSettings, Settings};

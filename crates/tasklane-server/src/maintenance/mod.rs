@@ -1,0 +1,65 @@
+//! What happens because time passes: each job is a `run_once`, driven by one ticker, and safe to
+//! run on every server at once, because each command is decided on the state it meets.
+
+mod overdue;
+mod retention;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tasklane_store::StoreError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::engine::{Engine, EngineError};
+
+/// How long a job rests after the store failed it.
+const REST_AFTER_FAILURE: Duration = Duration::from_millis(500);
+
+/// Starts every job; they end with `stop`.
+pub fn start(engine: &Arc<Engine>, tracker: &TaskTracker, stop: &CancellationToken) {
+    tracker.spawn(overdue::run(Arc::clone(engine), stop.clone()));
+    tracker.spawn(retention::run(Arc::clone(engine), stop.clone()));
+    let every = Duration::from_secs(1);
+    let workers = Arc::clone(engine);
+    tracker.spawn(tick("workers", every, stop.clone(), move || {
+        let engine = Arc::clone(&workers);
+        async move { engine.refresh_workers().await }
+    }));
+    let queues = Arc::clone(engine);
+    tracker.spawn(tick("snapshot", every, stop.clone(), move || {
+        let engine = Arc::clone(&queues);
+        async move { engine.refresh_snapshot().await }
+    }));
+}
+
+/// Runs a job every so often until `stop`.
+async fn tick<F>(
+    job: &'static str,
+    every: Duration,
+    stop: CancellationToken,
+    mut run_once: impl FnMut() -> F,
+) where
+    F: Future<Output = Result<(), EngineError>>,
+{
+    loop {
+        if let Err(error) = run_once().await {
+            tracing::warn!(job, %error, "maintenance failed and is tried again");
+        }
+        if rests(every, &stop).await {
+            return;
+        }
+    }
+}
+
+/// Waits; says whether it should end.
+async fn rests(time: Duration, stop: &CancellationToken) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(time) => false,
+        () = stop.cancelled() => true,
+    }
+}
+
+fn warn(job: &'static str, error: &StoreError) {
+    tracing::warn!(job, %error, "maintenance failed and is tried again");
+}

@@ -1,0 +1,155 @@
+//! A server on a listener, from its start to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tasklane_store::Store;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::engine::Engine;
+use crate::http::Front;
+use crate::limits::{CONNECTIONS_MAX, HEADERS_TIME_MAX};
+use crate::maintenance;
+use crate::settings::Settings;
+
+/// How long to rest when the system refuses a connection, for example for want of descriptors.
+const REST_AFTER_REFUSAL: Duration = Duration::from_millis(50);
+/// Streams of one HTTP/2 connection.
+const STREAMS_MAX: u32 = 256;
+/// Bytes read ahead on one connection.
+const READ_AHEAD_BYTES: usize = 64 * 1024;
+
+/// Why a server ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// Calls were still in flight when their time was over.
+    #[error("{0} connections were cut off: their calls took too long to finish")]
+    CutOff(usize),
+}
+
+/// A server, ready to run.
+pub struct Server {
+    engine: Arc<Engine>,
+}
+
+impl Server {
+    /// A server on `store`.
+    pub fn new(store: Arc<dyn Store>, settings: Settings) -> Self {
+        Self { engine: Engine::new(store, settings) }
+    }
+
+    /// What it does, apart from HTTP.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Serves `listener` until `shutdown`; then ends what waits, finishes what is in flight, and
+    /// returns.
+    pub async fn run(
+        self,
+        listener: TcpListener,
+        shutdown: CancellationToken,
+    ) -> Result<(), ServerError> {
+        let (loops, connections) = (TaskTracker::new(), TaskTracker::new());
+        // Maintenance goes on until the last call has been answered.
+        let stop = CancellationToken::new();
+        maintenance::start(&self.engine, &loops, &stop);
+        let (engine, parked_stop) = (Arc::clone(&self.engine), stop.clone());
+        loops.spawn(async move { engine.serve_parked(parked_stop).await });
+        let front = Front::new(Arc::clone(&self.engine));
+        accept(listener, front, &connections, &shutdown).await;
+        tracing::info!("shutting down: finishing what is in flight");
+        self.engine.drain();
+        connections.close();
+        let within = self.engine.settings().shutdown_within;
+        let finished = tokio::time::timeout(within, connections.wait()).await;
+        stop.cancel();
+        loops.close();
+        let _ = tokio::time::timeout(Duration::from_secs(5), loops.wait()).await;
+        match finished {
+            Ok(()) => Ok(()),
+            Err(_) => Err(ServerError::CutOff(connections.len())),
+        }
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    front: Front,
+    connections: &TaskTracker,
+    shutdown: &CancellationToken,
+) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let builder = Arc::new(builder());
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.cancelled() => return,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection was refused by the system");
+                tokio::time::sleep(REST_AFTER_REFUSAL).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
+            // Closed at once: memory stays bounded, and the client may try again.
+            tracing::warn!("more than {CONNECTIONS_MAX} connections: one was closed");
+            continue;
+        };
+        let (front, builder) = (front.clone(), Arc::clone(&builder));
+        let shutdown = shutdown.clone();
+        connections.spawn(async move {
+            serve(stream, front, &builder, shutdown).await;
+            drop(place);
+        });
+    }
+}
+
+fn builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_TIME_MAX)
+        .max_buf_size(READ_AHEAD_BYTES)
+        .pipeline_flush(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(20));
+    builder
+}
+
+async fn serve(
+    stream: TcpStream,
+    front: Front,
+    builder: &auto::Builder<TokioExecutor>,
+    shutdown: CancellationToken,
+) {
+    // Answers are small and somebody waits for each.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| front.clone().handle(request));
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error, "a connection ended early");
+    }
+}

@@ -1,0 +1,94 @@
+//! What can be set, with its defaults.
+
+use std::time::Duration;
+
+use tasklane_core::{ClassifyRule, Policies};
+use tasklane_store::Prune;
+
+/// How a server behaves.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Values for members that tasks leave out.
+    pub policies: Policies,
+    /// What kind a failure is whose worker did not say.
+    pub classify: Vec<ClassifyRule>,
+    /// How long a lease lasts: what the store was opened with.
+    pub lease: Duration,
+    /// How often workers should send a heartbeat.
+    pub heartbeat_every: Duration,
+    /// When a worker counts as unhealthy.
+    pub health: HealthSettings,
+    /// When a worker that fails gets no more.
+    pub breaker: BreakerSettings,
+    /// How long things are kept.
+    pub prune: Prune,
+    /// How often to look for what has been kept long enough.
+    pub prune_every: Duration,
+    /// How long at most until the next look at the clock.
+    pub maintain_every: Duration,
+    /// How often `queue.depth` and `system.metrics` are told.
+    pub metrics_every: Duration,
+    /// Batches of one verb that may be in the store at once.
+    pub batches_in_flight: usize,
+    /// How long a live reader may take for one message before it is dropped.
+    pub slow_reader_after: Duration,
+    /// How many events a live reader may fall behind before it is dropped.
+    pub slow_reader_behind: u64,
+    /// How long calls in flight get to finish at the end.
+    pub shutdown_within: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            policies: Policies::default(),
+            classify: Vec::new(),
+            lease: Duration::from_secs(30),
+            heartbeat_every: Duration::from_secs(10),
+            health: HealthSettings::default(),
+            breaker: BreakerSettings::default(),
+            prune: Prune::default(),
+            prune_every: Duration::from_secs(1),
+            maintain_every: Duration::from_millis(250),
+            metrics_every: Duration::from_secs(5),
+            batches_in_flight: 4,
+            slow_reader_after: Duration::from_secs(10),
+            slow_reader_behind: 500_000,
+            shutdown_within: Duration::from_secs(30),
+        }
+    }
+}
+
+/// When a worker counts as unhealthy: after so many reports in a row over one of these.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HealthSettings {
+    /// Percent of its machine's memory.
+    pub memory_percent: f32,
+    /// Percent of its machine's processors.
+    pub cpu_percent: f32,
+    /// Reports in a row.
+    pub reports: u32,
+}
+
+impl Default for HealthSettings {
+    fn default() -> Self {
+        Self { memory_percent: 90.0, cpu_percent: 95.0, reports: 2 }
+    }
+}
+
+/// When a worker whose tasks fail gets no more for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BreakerSettings {
+    /// Failures in a row that open it.
+    pub failures: u32,
+    /// How long it stays open.
+    pub open_for: Duration,
+    /// Tasks it may try then.
+    pub trials: u32,
+}
+
+impl Default for BreakerSettings {
+    fn default() -> Self {
+        Self { failures: 5, open_for: Duration::from_secs(60), trials: 3 }
+    }
+}
