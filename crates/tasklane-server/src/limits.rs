@@ -10,10 +10,6 @@ pub const BODY_DEPTH_MAX: usize = 64;
 pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a request's target.
 pub const URI_BYTES_MAX: usize = 8 * 1024;
-/// How long a client may take to send its headers.
-pub const HEADERS_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a client may take to send a body.
-pub const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// Connections at once.
 pub const CONNECTIONS_MAX: usize = 20_000;
 /// How long a poll or a look at a task may wait.

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::engine::Engine;
 use crate::http::Front;
-use crate::limits::{CONNECTIONS_MAX, HEADERS_TIME_MAX};
+use crate::limits::CONNECTIONS_MAX;
 use crate::maintenance;
 use crate::settings::Settings;
 
@@ -63,7 +63,8 @@ impl Server {
         let (engine, parked_stop) = (Arc::clone(&self.engine), stop.clone());
         loops.spawn(async move { engine.serve_parked(parked_stop).await });
         let front = Front::new(Arc::clone(&self.engine));
-        accept(listener, front, &connections, &shutdown).await;
+        let headers_within = self.engine.settings().headers_within;
+        accept(listener, front, &connections, &shutdown, headers_within).await;
         tracing::info!("shutting down: finishing what is in flight");
         self.engine.drain();
         connections.close();
@@ -84,9 +85,10 @@ async fn accept(
     front: Front,
     connections: &TaskTracker,
     shutdown: &CancellationToken,
+    headers_within: Duration,
 ) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let builder = Arc::new(builder());
+    let builder = Arc::new(builder(headers_within));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -114,12 +116,12 @@ async fn accept(
     }
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
+fn builder(headers_within: Duration) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_TIME_MAX)
+        .header_read_timeout(headers_within)
         .max_buf_size(READ_AHEAD_BYTES)
         .pipeline_flush(true);
     builder
