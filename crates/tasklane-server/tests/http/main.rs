@@ -10,10 +10,16 @@
 mod breaker;
 mod cancel;
 mod connection;
+mod events;
 mod heartbeat;
+mod listener;
+mod metrics;
 mod poll;
 mod settle;
 mod shutdown;
 mod site;
+mod socket;
+mod statistics;
 mod submit;
 mod time;
+mod wait;
