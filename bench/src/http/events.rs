@@ -32,8 +32,8 @@ pub(crate) fn run(settings: &Settings) {
         let ready = pool.next_ready(producer.patience().min(Duration::from_secs(2)));
         let over = producer.send_due(&mut pool, || {
             let count = sent.len();
-            let task = request::task(settings.payload).replace("bench", TYPE);
-            let body = task.replacen('{', &format!(r#"{{"id":"{prefix}{count:012x}","#), 1);
+            let id = format!(r#""id":"{prefix}{count:012x}","#);
+            let body = request::task(settings, TYPE, &id);
             sent.push(Instant::now());
             request::post(&settings.host, "/api/v1/tasks", body.as_bytes())
         });

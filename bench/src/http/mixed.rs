@@ -15,7 +15,7 @@ pub(crate) fn run(settings: &Settings) {
     let mut workers: Vec<Worker> = (0..settings.workers).map(register).collect();
     let connections: Vec<usize> =
         (0..settings.connections).map(|_| pool.open(settings.address)).collect();
-    let request = request::submission(&settings.host, 1, settings.payload);
+    let request = request::submission(settings, 1);
     let (mut submits, mut drains) =
         (Meter::start(settings.warm_up), Meter::start(settings.warm_up));
     let until = Instant::now() + settings.time + settings.warm_up;

@@ -19,7 +19,6 @@ pub(crate) fn run(settings: &Settings) {
     let mut producer = Producer::start(&mut pool, settings);
     let mut meter = Meter::start(settings.warm_up);
     let started = Instant::now();
-    let filler = "x".repeat(settings.payload.saturating_sub(50));
     worker.turn(&mut pool, Some(WISH));
     let mut over = false;
     loop {
@@ -28,11 +27,10 @@ pub(crate) fn run(settings: &Settings) {
             break;
         }
         over = producer.send_due(&mut pool, || {
+            // The time goes with the task as a label, and comes back with it.
             let sent = started.elapsed().as_nanos();
-            // The time goes with the task, and comes back with it.
-            let body = format!(
-                r#"{{"type":"{TYPE}","payload":{{"sent":"{sent:020}","data":"{filler}"}}}}"#
-            );
+            let label = format!(r#""metadata":{{"sent":"{sent:020}"}},"#);
+            let body = request::task(settings, TYPE, &label);
             request::post(&settings.host, "/api/v1/tasks", body.as_bytes())
         });
         let Some(index) = ready else { continue };

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use crate::settings::Settings;
+
 /// A request with a body.
 pub(crate) fn post(host: &str, path: &str, body: &[u8]) -> Vec<u8> {
     let mut request = Vec::new();
@@ -26,18 +28,21 @@ pub(crate) fn bare(method: &str, host: &str, path: &str, accept: &str) -> Vec<u8
     format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\naccept: {accept}\r\n\r\n").into_bytes()
 }
 
-/// A task of type `bench` with a payload of so many bytes.
-pub(crate) fn task(payload: usize) -> String {
-    let filler = "x".repeat(payload.saturating_sub(r#"{"data":""}"#.len()));
-    format!(r#"{{"type":"bench","payload":{{"data":"{filler}"}}}}"#)
+/// A task with a payload of so many bytes; `members` go before, each with a comma after it.
+pub(crate) fn task(settings: &Settings, task_type: &str, members: &str) -> String {
+    let filler = "x".repeat(settings.payload.saturating_sub(r#"{"data":""}"#.len()));
+    let priority = settings.priority.as_ref();
+    let priority = priority.map(|word| format!(r#""priority":"{word}","#)).unwrap_or_default();
+    format!(r#"{{{members}{priority}"type":"{task_type}","payload":{{"data":"{filler}"}}}}"#)
 }
 
 /// The submission of one task, or of many together.
-pub(crate) fn submission(host: &str, batch: usize, payload: usize) -> Vec<u8> {
-    let task = task(payload);
+pub(crate) fn submission(settings: &Settings, batch: usize) -> Vec<u8> {
+    let task = task(settings, "bench", "");
     if batch == 1 {
-        return post(host, "/api/v1/tasks", task.as_bytes());
+        return post(&settings.host, "/api/v1/tasks", task.as_bytes());
     }
     let tasks = vec![task; batch].join(",");
-    post(host, "/api/v1/tasks/batch", format!(r#"{{"tasks":[{tasks}]}}"#).as_bytes())
+    let body = format!(r#"{{"tasks":[{tasks}]}}"#);
+    post(&settings.host, "/api/v1/tasks/batch", body.as_bytes())
 }

@@ -34,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) rate: usize,
     /// Bytes of a payload.
     pub(crate) payload: usize,
+    /// Of every task; the server's own default if absent.
+    pub(crate) priority: Option<String>,
     /// Tasks submitted first, which stay waiting.
     pub(crate) queued: usize,
     /// What a drain drains is already there.
@@ -42,7 +44,7 @@ pub(crate) struct Settings {
 
 const USAGE: &str = "http fill|submit|drain|pickup|events|mixed [--url http://HOST:PORT] \
     [--connections N] [--workers N] [--batch N] [--tasks N] [--seconds N] [--warm-up SECONDS] \
-    [--rate N] [--payload BYTES] [--queued N] [--filled]";
+    [--rate N] [--payload BYTES] [--priority WORD] [--queued N] [--filled]";
 
 impl Settings {
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
@@ -55,6 +57,7 @@ impl Settings {
             Some("mixed") => Scenario::Mixed,
             _ => return Err(USAGE.into()),
         };
+        let mut priority = None;
         let mut url = "http://127.0.0.1:7170".to_owned();
         let (mut batch, mut connections, mut workers, mut tasks) = (None, None, None, None);
         let (mut seconds, mut warm_up) = (5.0, 0.0);
@@ -73,6 +76,7 @@ impl Settings {
             };
             match flag.as_str() {
                 "--url" => url.clone_from(&value),
+                "--priority" => priority = Some(value.clone()),
                 "--batch" => batch = Some(count()?.max(1)),
                 "--connections" => connections = Some(count()?.max(1)),
                 "--workers" => workers = Some(count()?.max(1)),
@@ -115,6 +119,7 @@ impl Settings {
             warm_up: Duration::from_secs_f64(warm_up),
             rate,
             payload,
+            priority,
             queued,
             filled,
         })

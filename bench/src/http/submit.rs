@@ -37,7 +37,7 @@ fn drive(
     tasks: usize,
     time: Duration,
 ) -> Meter {
-    let request = request::submission(&settings.host, batch, settings.payload);
+    let request = request::submission(settings, batch);
     let mut pool = Pool::new();
     let connections: Vec<usize> = (0..connections).map(|_| pool.open(settings.address)).collect();
     let mut meter = Meter::start(settings.warm_up);
