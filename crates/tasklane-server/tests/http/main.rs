@@ -7,6 +7,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod bad_input;
 mod breaker;
 mod cancel;
 mod connection;

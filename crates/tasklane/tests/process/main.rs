@@ -8,6 +8,7 @@
 )]
 
 mod client;
+mod docs;
 mod recovery;
 mod server;
 mod signal;
