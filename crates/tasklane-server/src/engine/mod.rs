@@ -6,18 +6,27 @@
 //! submission comes that it can be served with in the same write.
 
 mod alarm;
+mod attempt;
 mod batcher;
 mod breaker;
+mod candidate;
 mod claim;
+mod dead_letter;
 mod error;
+mod explain;
+mod fingerprint;
 mod look;
+mod operate;
 mod orphan;
 mod parking;
+mod queue;
+mod readiness;
 mod renew;
 mod roster;
 mod settle;
 mod snapshot;
 mod submit;
+mod wait;
 mod worker;
 
 use std::sync::Arc;
@@ -27,9 +36,15 @@ use tasklane_store::{Durability, Pruned, Status, Store};
 use tokio_util::sync::CancellationToken;
 
 pub use alarm::Alarm;
+pub use attempt::{Attempt, attempts};
 pub use breaker::Breaker;
 pub use claim::{Directive, Poll, Polled};
+pub use dead_letter::{Group, Summary};
 pub use error::EngineError;
+pub use explain::{Explanation, Obstacle};
+pub use fingerprint::fingerprint;
+pub use operate::{Sweep, Swept};
+pub use readiness::NotReady;
 pub use snapshot::Estimate;
 
 use crate::settings::Settings;
@@ -52,6 +67,10 @@ pub struct Engine {
     alarm: Alarm,
     durability: Durability,
     draining: CancellationToken,
+    probe: readiness::Probe,
+    /// One change of a queue's settings at a time.
+    adjusting: tokio::sync::Semaphore,
+    started: std::time::Instant,
 }
 
 impl Engine {
@@ -74,6 +93,9 @@ impl Engine {
             alarm: Alarm::default(),
             durability: store.status().durability,
             draining: CancellationToken::new(),
+            probe: readiness::Probe::default(),
+            adjusting: tokio::sync::Semaphore::new(1),
+            started: std::time::Instant::now(),
             settings,
             store,
         })
@@ -92,6 +114,11 @@ impl Engine {
     /// How the store is doing.
     pub fn status(&self) -> Status {
         self.store.status()
+    }
+
+    /// How long this server has been there.
+    pub fn uptime(&self) -> std::time::Duration {
+        self.started.elapsed()
     }
 
     /// What the success answer of a write means.

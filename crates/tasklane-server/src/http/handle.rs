@@ -31,8 +31,7 @@ pub(crate) struct Front {
 
 impl Front {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        let (router, document) = super::routes();
-        let _ = document;
+        let (router, _) = super::routes();
         let router = router.with_state(Arc::clone(&engine));
         Self { router, engine, ids: Arc::new(RequestIds::new()) }
     }
