@@ -7,7 +7,7 @@ use tasklane_client::wire;
 use tasklane_core::{Command, Intent, Invalid, StateName, TaskId};
 use tasklane_store::{Filter, StoredTask};
 
-use super::filter::{COUNTS, PAGE, TASKS};
+use super::filter::{COUNTS, CURSOR, PAGE, TASKS};
 use super::list::{changed, matched, next_cursor};
 use super::problem::{self, Refused};
 use super::query::{Nothing, Parameters, parameters};
@@ -25,6 +25,10 @@ parameters!(
 parameters!(
     /// Of what chooses dead letters.
     ChooseDeadLetters = [TASKS]
+);
+parameters!(
+    /// Of discarding dead letters.
+    DiscardDeadLetters = [TASKS, CURSOR]
 );
 
 /// List dead letters, the last to end first
@@ -263,15 +267,16 @@ pub(crate) async fn retry_dead_letters(
 /// Discard all dead letters that match
 ///
 /// In slices, up to 10,000 tasks or about five seconds; then `more` says that there is more.
-#[utoipa::path(delete, path = "/dlq", tag = "operators", params(ChooseDeadLetters),
+#[utoipa::path(delete, path = "/dlq", tag = "operators", params(DiscardDeadLetters),
     responses((status = 200, description = "What was discarded", body = wire::Changed)))]
 pub(crate) async fn discard_dead_letters(
     State(engine): App,
-    parameters: Parameters<ChooseDeadLetters>,
+    parameters: Parameters<DiscardDeadLetters>,
 ) -> Result<Response, Refused> {
+    let after = filter::after(&parameters)?;
     let filter = dead(filter::from_query(&parameters)?);
     let (what, intent) = ("discard dead letters", Intent::Discard);
-    let swept = engine.sweep(Sweep { what, filter, after: None, intent, per_second: None }).await?;
+    let swept = engine.sweep(Sweep { what, filter, after, intent, per_second: None }).await?;
     Ok(changed(&engine, &swept))
 }
 

@@ -33,6 +33,10 @@ pub(crate) const PAGE: &[Known] = &[
     known("cursor", Form::Text, "Go on after an earlier page: its `next_cursor`."),
 ];
 
+/// The parameter of an operation on many that goes on.
+pub(crate) const CURSOR: &[Known] =
+    &[known("cursor", Form::Text, "Go on where an earlier call stopped: its `next_cursor`.")];
+
 /// The parameter that asks for a count.
 pub(crate) const COUNTS: &[Known] =
     &[known("counts", Form::Flag, "`true`: also count all that match, up to 10,000 looked at.")];
@@ -115,8 +119,14 @@ pub(crate) fn page<K: KnownParameters>(
     parameters: &Parameters<K>,
     filter: Filter,
 ) -> Result<Query, Refused> {
-    let cursor = parameters.text("cursor")?.map(cursor).transpose()?;
-    Ok(Query { after: cursor, ..Query::new(filter, limit(parameters)?) })
+    Ok(Query { after: after(parameters)?, ..Query::new(filter, limit(parameters)?) })
+}
+
+/// Where an earlier call stopped, as a query says it.
+pub(crate) fn after<K: KnownParameters>(
+    parameters: &Parameters<K>,
+) -> Result<Option<PageCursor>, Refused> {
+    parameters.text("cursor")?.map(cursor).transpose()
 }
 
 /// How many records a page may have.

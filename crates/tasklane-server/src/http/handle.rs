@@ -53,7 +53,7 @@ impl Front {
             response = render(response, refused, &path, &request_id);
         }
         let status = response.status();
-        if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(request_id = ?request_id, path, status = status.as_u16(), "a fault");
         } else {
             let took_ms = started.elapsed().as_secs_f64() * 1e3;

@@ -47,6 +47,7 @@ pub(crate) trait KnownParameters {
 macro_rules! parameters {
     ($(#[$doc:meta])* $name:ident = [$($table:expr),* $(,)?]) => {
         $(#[$doc])*
+        #[derive(Debug)]
         pub(crate) struct $name;
 
         impl $crate::http::query::KnownParameters for $name {
@@ -213,7 +214,8 @@ impl<K: KnownParameters> Parameters<K> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         // An unescaped plus sign of an offset arrives as a space.
         let time: Result<Time, _> = text.replace(' ', "+").parse();
-        time.map(|time| Some(time.0)).map_err(|expected| malformed(name, expected))
+        time.map(|time| Some(time.0))
+            .map_err(|expected| malformed(name, &format!("must be {expected}")))
     }
 
     /// Something that is read from text.
@@ -342,7 +344,7 @@ mod tests {
 
     #[test]
     fn numbers_have_a_type_and_a_range() {
-        let number = |query| read(query).number("limit", 1..=1_000);
+        let number = |query: &str| read(query).number("limit", 1..=1_000);
         assert_eq!(number("limit=1000").unwrap(), Some(1_000));
         assert_eq!(number("").unwrap(), None);
         for outside in ["0", "1001", "-1", "99999999999999999999999"] {

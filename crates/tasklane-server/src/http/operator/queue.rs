@@ -13,6 +13,7 @@ use tasklane_core::{
 use tasklane_store::{Filter, QueueState};
 
 use crate::engine::{Engine, EngineError, Sweep};
+use crate::http::filter::CURSOR;
 use crate::http::list::changed;
 use crate::http::problem::{self, Refused};
 use crate::http::query::{self, Form, Known, Nothing, Parameters, known, parameters};
@@ -25,7 +26,7 @@ const QUEUE: &[Known] =
 
 parameters!(
     /// Of cancelling what waits.
-    PurgePriority = [QUEUE]
+    PurgePriority = [QUEUE, CURSOR]
 );
 
 /// List queues, by name
@@ -125,13 +126,14 @@ pub(crate) async fn purge_priority(
     parameters: Parameters<PurgePriority>,
 ) -> Result<Response, Refused> {
     let priority = query::priority(&priority, "/priority")?;
+    let after = filter::after(&parameters)?;
     let filter = Filter {
         states: StateName::ALL.into_iter().filter(|state| state.is_waiting()).collect(),
         priority: Some(priority),
         ..filter::from_query(&parameters)?
     };
     let (what, intent) = ("cancel what waits at a priority", Intent::Cancel);
-    let swept = engine.sweep(Sweep { what, filter, after: None, intent, per_second: None }).await?;
+    let swept = engine.sweep(Sweep { what, filter, after, intent, per_second: None }).await?;
     Ok(changed(&engine, &swept))
 }
 
