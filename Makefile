@@ -1,6 +1,6 @@
 # One command for each thing worth doing. `make test` is the whole gate.
 
-.PHONY: test tools lint unit model crash crash-long model-long bench bench-core
+.PHONY: test tools lint unit model crash crash-long model-long bench bench-core bench-http
 
 # Counts of the short forms. Lowering one needs a decision record.
 MODEL_STEPS ?= 1000000
@@ -38,3 +38,6 @@ bench:
 
 bench-core:
 	bench/core
+
+bench-http:
+	bench/http

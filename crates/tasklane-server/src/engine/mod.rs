@@ -9,12 +9,15 @@ mod alarm;
 mod attempt;
 mod batcher;
 mod breaker;
+mod bulletin;
 mod candidate;
 mod claim;
 mod dead_letter;
 mod error;
 mod explain;
+mod feed;
 mod fingerprint;
+mod follow;
 mod look;
 mod operate;
 mod orphan;
@@ -25,6 +28,7 @@ mod renew;
 mod roster;
 mod settle;
 mod snapshot;
+mod statistics;
 mod submit;
 mod wait;
 mod worker;
@@ -33,25 +37,34 @@ use std::sync::Arc;
 
 use tasklane_core::Timestamp;
 use tasklane_store::{Durability, Pruned, Status, Store};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use alarm::Alarm;
 pub use attempt::{Attempt, attempts};
 pub use breaker::Breaker;
+pub use bulletin::{Bulletin, Told};
 pub use claim::{Directive, Poll, Polled};
 pub use dead_letter::{Group, Summary};
 pub use error::EngineError;
 pub use explain::{Explanation, Obstacle};
+pub use feed::{Feed, Noted, Place, Slice, Through};
 pub use fingerprint::fingerprint;
 pub use operate::{Sweep, Swept};
 pub use readiness::NotReady;
 pub use snapshot::Estimate;
+pub use statistics::{MinuteFigures, StatisticsNow};
+pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
 
+use crate::metrics::Metrics;
 use crate::settings::Settings;
 use batcher::Batcher;
 use parking::Parking;
 use roster::Roster;
 use snapshot::Snapshot;
+use statistics::Statistics;
+use wait::Waiters;
 
 /// Everything a server does, on one store.
 pub struct Engine {
@@ -71,6 +84,12 @@ pub struct Engine {
     /// One change of a queue's settings at a time.
     adjusting: tokio::sync::Semaphore,
     started: std::time::Instant,
+    feed: Feed,
+    waiters: Waiters,
+    statistics: Statistics,
+    metrics: Metrics,
+    bulletin: watch::Sender<Arc<Bulletin>>,
+    streams: TaskTracker,
 }
 
 impl Engine {
@@ -96,6 +115,12 @@ impl Engine {
             probe: readiness::Probe::default(),
             adjusting: tokio::sync::Semaphore::new(1),
             started: std::time::Instant::now(),
+            feed: Feed::new(own()),
+            waiters: Waiters::default(),
+            statistics: Statistics::default(),
+            metrics: Metrics::new(),
+            bulletin: watch::Sender::default(),
+            streams: TaskTracker::new(),
             settings,
             store,
         })
@@ -129,6 +154,7 @@ impl Engine {
     /// Notes what retention removed.
     pub(crate) fn note_pruned(&self, pruned: &Pruned) {
         let tasks = pruned.tasks_total();
+        self.metrics.pruned(tasks);
         if tasks > 0 || pruned.events > 0 {
             tracing::debug!(tasks, events = pruned.events, "removed what was kept long enough");
         }
@@ -147,6 +173,31 @@ impl Engine {
     /// Whether waiting has ended.
     pub fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
+    }
+
+    /// Waits until waiting has to end.
+    pub async fn drained(&self) {
+        self.draining.cancelled().await;
+    }
+
+    /// The feed as this server follows it.
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// What live readers are told besides events.
+    pub(crate) fn bulletin(&self) -> &watch::Sender<Arc<Bulletin>> {
+        &self.bulletin
+    }
+
+    /// Live readers, tracked until they have ended.
+    pub(crate) fn streams(&self) -> &TaskTracker {
+        &self.streams
+    }
+
+    /// Everything measured.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Polls that wait.

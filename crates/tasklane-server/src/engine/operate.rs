@@ -49,7 +49,7 @@ impl Engine {
     /// Does the same to all tasks that match, within bounds of number and time.
     pub async fn sweep(&self, sweep: Sweep) -> Result<Swept, EngineError> {
         let started = Instant::now();
-        let mut swept = self.begin(sweep.after);
+        let mut swept = self.new_operation(sweep.after);
         let slice = sweep.per_second.map_or(SLICE_TASKS, |rate| SLICE_TASKS.min(rate as usize));
         let mut met = 0;
         loop {
@@ -81,7 +81,7 @@ impl Engine {
         intent: &Intent,
     ) -> Result<Swept, EngineError> {
         let started = Instant::now();
-        let mut swept = self.begin(None);
+        let mut swept = self.new_operation(None);
         for slice in ids.chunks(SLICE_TASKS) {
             self.execute_all(slice, intent, &mut swept).await?;
         }
@@ -89,7 +89,7 @@ impl Engine {
         Ok(swept)
     }
 
-    fn begin(&self, after: Option<PageCursor>) -> Swept {
+    fn new_operation(&self, after: Option<PageCursor>) -> Swept {
         let number = OPERATIONS.fetch_add(1, Ordering::Relaxed);
         let operation = format!("{:x}-{number:x}", self.now().as_micros()).into();
         Swept { operation, changed: Vec::new(), refused: Vec::new(), more: false, next: after }

@@ -102,7 +102,7 @@ pub(crate) async fn replay_dead_letter(
     request: Request,
 ) -> Result<Response, Refused> {
     let id = task_id(&id)?;
-    let bytes = body::read_optional(request).await?;
+    let bytes = body::read_optional(&engine, request).await?;
     let wanted: wire::ReplayOne = match &bytes {
         Some(bytes) => body::parse(bytes)?,
         None => wire::ReplayOne::default(),
@@ -136,7 +136,7 @@ pub(crate) async fn replay_dead_letters(
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let wanted: wire::ReplayMany = body::parse(&bytes)?;
     let mut filter = filter::from_body(&wanted.filter, "/filter")?;
     filter::only_states(&mut filter, &[StateName::DeadLetter], "/filter/states")?;
@@ -239,7 +239,7 @@ pub(crate) async fn retry_dead_letters(
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let wanted: wire::RetryDeadLetters = body::parse(&bytes)?;
     let intent = Intent::Retry { reset_attempts: true, priority: None };
     let swept = match (wanted.task_id, wanted.retry_all) {

@@ -4,7 +4,9 @@ use std::sync::OnceLock;
 
 use tasklane_client::wire;
 use utoipa::openapi::path::{Operation, PathItem};
-use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, ResponseBuilder, ServerBuilder};
+use utoipa::openapi::{
+    ContentBuilder, OpenApi as Document, Ref, RefOr, ResponseBuilder, Schema, ServerBuilder,
+};
 use utoipa::{OpenApi, ToSchema};
 
 use super::problem::{KINDS, Kind};
@@ -44,6 +46,7 @@ fn finished(mut document: Document) -> Document {
     ]);
     for (path, item) in &mut document.paths.paths {
         for operation in operations(item) {
+            simplify_body(operation);
             add_refusals(operation);
             if path.starts_with("/admin") {
                 operation.tags = Some(vec!["operators".to_owned()]);
@@ -58,6 +61,16 @@ fn finished(mut document: Document) -> Document {
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     let PathItem { get, put, post, delete, patch, .. } = item;
     [get, put, post, delete, patch].into_iter().flatten()
+}
+
+/// A body that may be left out is not required; it need not be said to be null as well.
+fn simplify_body(operation: &mut Operation) {
+    let Some(body) = &mut operation.request_body else { return };
+    for content in body.content.values_mut() {
+        let Some(RefOr::T(Schema::OneOf(choice))) = &content.schema else { continue };
+        let body = choice.items.iter().find(|item| matches!(item, RefOr::Ref(_)));
+        content.schema = body.cloned().or_else(|| content.schema.clone());
+    }
 }
 
 /// Refusals that follow from what a call is: any can meet a store that is not well; one with an id

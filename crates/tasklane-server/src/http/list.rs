@@ -80,7 +80,7 @@ pub(crate) async fn cancel_tasks(
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let wanted: wire::CancelMany = body::parse(&bytes)?;
     let mut filter = filter::from_body(&wanted.filter, "/filter")?;
     filter::at_least_one(&filter)?;

@@ -5,8 +5,11 @@ mod dead_letter;
 mod document;
 mod filter;
 mod handle;
+mod lately;
 mod list;
+mod live;
 mod machine;
+mod metrics;
 mod operator;
 mod problem;
 mod query;
@@ -25,6 +28,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use handle::Front;
+pub(crate) use live::tell;
 pub use problem::{KINDS, Kind, Refused};
 
 use crate::engine::Engine;
@@ -62,6 +66,9 @@ fn producers() -> OpenApiRouter<Arc<Engine>> {
         .routes(routes!(dead_letter::summarise_dead_letters))
         .routes(routes!(dead_letter::get_dead_letter, dead_letter::discard_dead_letter))
         .routes(routes!(dead_letter::replay_dead_letter))
+        .routes(routes!(live::events))
+        .routes(routes!(live::socket))
+        .routes(routes!(lately::minutes))
 }
 
 fn workers() -> OpenApiRouter<Arc<Engine>> {
@@ -100,6 +107,9 @@ fn operators() -> OpenApiRouter<Arc<Engine>> {
 
 fn machines() -> OpenApiRouter<Arc<Engine>> {
     OpenApiRouter::new()
+        .routes(routes!(metrics::metrics))
+        .route("/events", axum::routing::get(live::events))
+        .route("/ws", axum::routing::get(live::socket))
         .routes(routes!(machine::livez))
         .routes(routes!(machine::healthz))
         .routes(routes!(machine::readyz))

@@ -11,7 +11,7 @@ use tasklane_store::{LaneStats, QueueState, Stats};
 
 use super::problem::Refused;
 use super::query::{Form, Known, Parameters, known, parameters};
-use super::{App, respond};
+use super::{App, lately, respond};
 use crate::engine::Engine;
 
 use wire::Seconds;
@@ -63,8 +63,8 @@ pub(crate) async fn gather(
     Ok(counted(&stats, &queues, &workers, &Lately::of(engine)))
 }
 
-/// What was done lately. To be taken from the engine's statistics once the feed is followed.
-#[derive(Debug, Clone, Copy, Default)]
+/// What was done lately, in all queues.
+#[derive(Debug, Clone, Copy)]
 struct Lately {
     throughput: wire::Throughput,
     wait_p50: Duration,
@@ -73,8 +73,17 @@ struct Lately {
 }
 
 impl Lately {
-    fn of(_: &Engine) -> Self {
-        Self::default()
+    fn of(engine: &Engine) -> Self {
+        let statistics = engine.statistics();
+        Self {
+            throughput: lately::throughput(&statistics),
+            wait_p50: statistics.wait_percentile(0.5),
+            wait_p95: statistics.wait_percentile(0.95),
+            recovery: wire::Recovery {
+                lease_losses_last_hour: statistics.lease_losses_last_hour(),
+                timeouts_last_hour: statistics.timeouts_last_hour(),
+            },
+        }
     }
 }
 

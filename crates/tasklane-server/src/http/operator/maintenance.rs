@@ -60,7 +60,7 @@ pub(crate) async fn clean_up(
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let bytes = body::read_optional(request).await?;
+    let bytes = body::read_optional(&engine, request).await?;
     let wanted: wire::Maintenance = match &bytes {
         Some(bytes) => body::parse(bytes)?,
         None => wire::Maintenance::default(),
@@ -94,7 +94,7 @@ pub(crate) async fn back_up(
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let wanted: wire::Backup = body::parse(&bytes)?;
     let to = Path::new(&*wanted.to);
     // A store without a file says so itself, whatever the name.

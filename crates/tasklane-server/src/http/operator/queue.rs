@@ -68,7 +68,7 @@ pub(crate) async fn update_queue(
     request: Request,
 ) -> Result<Response, Refused> {
     let name = queue_name(&name)?;
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let patch: wire::QueuePatch = body::parse(&bytes)?;
     if patch == wire::QueuePatch::default() {
         let detail = "give at least one member to change";
@@ -125,8 +125,8 @@ pub(crate) async fn purge_priority(
     Path(priority): Path<String>,
     parameters: Parameters<PurgePriority>,
 ) -> Result<Response, Refused> {
-    let priority = query::priority(&priority, "/priority")?;
     let after = filter::after(&parameters)?;
+    let priority = query::priority(&priority, "/priority")?;
     let filter = Filter {
         states: StateName::ALL.into_iter().filter(|state| state.is_waiting()).collect(),
         priority: Some(priority),

@@ -61,7 +61,7 @@ pub(crate) async fn requeue_tasks(
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let wanted: wire::Requeue = body::parse(&bytes)?;
     let swept = match (&wanted.task_ids, &wanted.filter) {
         (Some(ids), None) => {
@@ -117,7 +117,7 @@ pub(crate) async fn retry_task(
     request: Request,
 ) -> Result<Response, Refused> {
     let id = task_id(&id)?;
-    let bytes = body::read_optional(request).await?;
+    let bytes = body::read_optional(&engine, request).await?;
     let wanted: wire::ReplayOne = match &bytes {
         Some(bytes) => body::parse(bytes)?,
         None => wire::ReplayOne::default(),
@@ -139,7 +139,7 @@ pub(crate) async fn update_task(
     request: Request,
 ) -> Result<Response, Refused> {
     let id = task_id(&id)?;
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let wanted: wire::UpdateTask = body::parse(&bytes)?;
     if wanted == wire::UpdateTask::default() {
         let detail = "give priority, scheduled_at or metadata";

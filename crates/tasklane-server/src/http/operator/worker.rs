@@ -82,7 +82,7 @@ pub(crate) async fn get_worker(
 #[utoipa::path(post, path = "/workers/{id}/pause", tag = "operators",
     params(("id" = String, Path, description = "The worker")),
     responses((status = 200, description = "The worker", body = wire::Worker),
-        (status = 410, description = "It is dead", body = wire::Problem,
+        (status = 410, description = "It is dead, or was never known", body = wire::Problem,
             content_type = "application/problem+json")))]
 pub(crate) async fn pause_worker(
     State(engine): App,
@@ -96,7 +96,7 @@ pub(crate) async fn pause_worker(
 #[utoipa::path(post, path = "/workers/{id}/resume", tag = "operators",
     params(("id" = String, Path, description = "The worker")),
     responses((status = 200, description = "The worker", body = wire::Worker),
-        (status = 410, description = "It is dead", body = wire::Problem,
+        (status = 410, description = "It is dead, or was never known", body = wire::Problem,
             content_type = "application/problem+json")))]
 pub(crate) async fn resume_worker(
     State(engine): App,
@@ -110,7 +110,7 @@ pub(crate) async fn resume_worker(
 #[utoipa::path(post, path = "/workers/{id}/drain", tag = "operators",
     params(("id" = String, Path, description = "The worker")),
     responses((status = 200, description = "The worker", body = wire::Worker),
-        (status = 410, description = "It is dead", body = wire::Problem,
+        (status = 410, description = "It is dead, or was never known", body = wire::Problem,
             content_type = "application/problem+json")))]
 pub(crate) async fn drain_worker(
     State(engine): App,
@@ -122,8 +122,6 @@ pub(crate) async fn drain_worker(
 
 async fn direct(engine: &Engine, id: &str, direction: Direction) -> Result<Response, Refused> {
     let id = worker_id(id)?;
-    // One that was never known is not found; one that is dead is gone.
-    engine.worker(id).await?;
     engine.direct(id, direction).await?;
     tracing::info!(worker = %id, ?direction, "an operator directed a worker");
     let (worker, breaker) = engine.worker(id).await?;

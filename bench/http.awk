@@ -1,0 +1,73 @@
+# From "backlog name figure value" to a table with medians and whether each target is met.
+function median(list,   n, a, i, j, t) {
+  n = split(list, a, " ")
+  for (i = 2; i <= n; i++) for (j = i; j > 1 && a[j-1] + 0 > a[j] + 0; j--) { t = a[j]; a[j] = a[j-1]; a[j-1] = t }
+  return a[int((n + 1) / 2)]
+}
+function largest(list,   n, a, i, most) {
+  n = split(list, a, " ")
+  for (i = 1; i <= n; i++) if (a[i] + 0 > most) most = a[i] + 0
+  return most + 0
+}
+# Ratios round by round, because rounds differ more than what is compared within one.
+function ratios(over, under,   n, a, b, i, list) {
+  n = split(over, a, " "); split(under, b, " ")
+  for (i = 1; i <= n; i++) if (b[i] > 0) list = list " " a[i] / b[i]
+  return list
+}
+function figure(backlog, name, what) { return figures[backlog " " name " " what] }
+# Figures of calls that were refused say nothing about calls that are taken.
+function verdict(backlog, name, met,   refused) {
+  refused = total(figure(backlog, name, "refused"))
+  return refused > 0 ? "**not valid: " refused " refused**" : met ? "met" : "**missed**"
+}
+function total(list,   n, a, i, sum) {
+  n = split(list, a, " ")
+  for (i = 1; i <= n; i++) sum += a[i]
+  return sum + 0
+}
+function thousands(n) { return sprintf("%.1fk", n / 1000) }
+# A rate with a least value; with the longest call beside it.
+function rate(backlog, label, name, least,   got) {
+  if (figure(backlog, name, "per_second") == "") { row(backlog, label, "not measured", thousands(least), "–"); return }
+  got = median(figure(backlog, name, "per_second"))
+  row(backlog, label, thousands(got) "/s; p99 " median(figure(backlog, name, "p99_ms")) " ms, longest " median(figure(backlog, name, "longest_ms")) " ms", "≥ " thousands(least) "/s", verdict(backlog, name, got >= least))
+}
+# A wait with a greatest value, in ms.
+function wait(backlog, label, name, what, most,   got) {
+  if (figure(backlog, name, what) == "") { row(backlog, label, "not measured", "≤ " most " ms", "–"); return }
+  got = what == "longest_ms" ? largest(figure(backlog, name, what)) : median(figure(backlog, name, what))
+  row(backlog, label, got " ms", "≤ " most " ms", verdict(backlog, name, got <= most))
+}
+function beside_echo(backlog, label, name,   own, echo, ratio) {
+  own = figure(backlog, name, "per_second"); echo = figure(backlog, "echo_" name, "per_second")
+  if (own == "") { row(backlog, label, "not measured", "≥ 0.6 × echo", "–"); return }
+  ratio = median(ratios(own, echo))
+  row(backlog, label, thousands(median(own)) "/s, echo " thousands(median(echo)) "/s: " sprintf("%.2f", ratio) " ×", "≥ 0.6 × echo", verdict(backlog, name, ratio >= 0.6))
+}
+function row(backlog, label, got, target, met) { printf "| %s | %s | %s | %s | %s |\n", backlog == 0 ? "nothing" : backlog / 1000000 " M", label, got, target, met }
+{
+  if (!($1 in known)) { known[$1] = 1; backlogs[++count] = $1 }
+  figures[$1 " " $2 " " $3] = figures[$1 " " $2 " " $3] " " $4
+}
+END {
+  print "| queued | what | measured | target | |"
+  print "|---|---|---|---|---|"
+  for (i = 1; i <= count; i++) {
+    b = backlogs[i]
+    beside_echo(b, "1. submit, one a request, 64 connections", "submit_by_1")
+    beside_echo(b, "1. the same by wrk", "wrk")
+    wait(b, "1. submit, p99 of a call", "submit_by_1", "p99_ms", 5)
+    rate(b, "2. submit by 100, 4 connections", "submit_by_100", 220000)
+    rate(b, "2. submit by 1000, 4 connections", "submit_by_1000", 350000)
+    rate(b, "3. drain by 100, 4 workers", "drain_by_100", 120000)
+    rate(b, "3. drain by 10, 16 workers", "drain_by_10", 60000)
+    rate(b, "3. drain by 1, 64 workers", "drain_by_1", 30000)
+    wait(b, "4. pick-up at 200/s, p50", "pickup_at_200/s", "p50_ms", 0.7)
+    wait(b, "4. pick-up at 200/s, p99", "pickup_at_200/s", "p99_ms", 2)
+    wait(b, "4. event to its reader at 200/s, p99", "events_at_200/s", "p99_ms", 10)
+    wait(b, "4. submit beside drain, longest call of all rounds", "mixed_submit_by_1", "longest_ms", 30)
+    wait(b, "4. drain beside submit, longest call of all rounds", "mixed_drain_by_10", "longest_ms", 30)
+    row(b, "echo, longest call of all rounds: what the machine itself does", largest(figure(b, "echo_submit_by_1", "longest_ms")) " ms", "", "")
+  }
+}
