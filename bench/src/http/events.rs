@@ -19,7 +19,7 @@ pub(crate) fn run(settings: &Settings) {
     pool.make_stream(reader);
     pool.send(reader, &request::bare("GET", &settings.host, "/api/v1/events", "text/event-stream"));
     let mut producer = Producer::start(&mut pool, settings);
-    let mut meter = Meter::start(settings.warm_up);
+    let mut meter = Meter::start(settings);
     let mut stream = Stream::default();
     let mut sent: Vec<Instant> = Vec::new();
     let mut seen = 0;

@@ -17,7 +17,7 @@ pub(crate) fn run(settings: &Settings) {
     let mut pool = Pool::new();
     let mut worker = Worker::register(&mut pool, settings, TYPE, 2 * WISH.tasks);
     let mut producer = Producer::start(&mut pool, settings);
-    let mut meter = Meter::start(settings.warm_up);
+    let mut meter = Meter::start(settings);
     let started = Instant::now();
     worker.turn(&mut pool, Some(WISH));
     let mut over = false;

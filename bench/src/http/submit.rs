@@ -40,7 +40,7 @@ fn drive(
     let request = request::submission(settings, batch);
     let mut pool = Pool::new();
     let connections: Vec<usize> = (0..connections).map(|_| pool.open(settings.address)).collect();
-    let mut meter = Meter::start(settings.warm_up);
+    let mut meter = Meter::start(settings);
     let started = Instant::now();
     let (mut left, mut under_way) = (tasks, 0);
     let mut wants = |pool: &mut Pool, index| {
