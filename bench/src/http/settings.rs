@@ -113,7 +113,7 @@ impl Settings {
             }),
             workers: workers.unwrap_or(match scenario {
                 Scenario::Mixed => 8,
-                _ if batch >= 10 && batch < 100 => 16,
+                _ if (10..100).contains(&batch) => 16,
                 _ => callers,
             }),
             batch,

@@ -24,7 +24,7 @@ pub(crate) fn fill(settings: &Settings, count: usize) {
     if calls > 0 {
         drive(settings, batch, FILL_CONNECTIONS, calls * batch, Duration::MAX);
     }
-    if count % batch > 0 {
+    if !count.is_multiple_of(batch) {
         drive(settings, count % batch, 1, count % batch, Duration::MAX);
     }
 }
