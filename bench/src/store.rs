@@ -1,10 +1,11 @@
 //! The embedded store alone: durable submits, claims and settles per second.
 //!
 //! `cargo run --release -p tasklane-bench --bin store -- [--queued N] [--batches N,N…] [--lanes N]
-//! [--payload BYTES] [--count N] [--in-flight N] [--retain] [--backup]`. One caller keeps
+//! [--payload BYTES] [--count N] [--in-flight N] [--retain] [--backup] [--only-drain]`. One caller keeps
 //! `--in-flight` calls queued, as a server's micro-batching does; single tasks, 64. Each phase
 //! moves `--count` tasks in rounds no larger than the backlog, so that the backlog stays what it
 //! is called. `--retain` removes ended tasks meanwhile, `--backup` copies the store meanwhile.
+//! `--only-drain` leaves the other phases out, for a profile of what a busy server does.
 //! `bench/run` runs the whole matrix.
 #![expect(
     clippy::expect_used,
@@ -24,7 +25,7 @@ use tasklane_core::{
 };
 use tasklane_sqlite::{Options, SqliteStore};
 use tasklane_store::conformance::block_on;
-use tasklane_store::{ClaimRequest, Claimed, Prune, Store, Submission};
+use tasklane_store::{ClaimRequest, Claimed, ExecutedAndClaimed, Prune, Store, Submission};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -39,6 +40,7 @@ struct Settings {
     in_flight: usize,
     retain: bool,
     backup: bool,
+    only_drain: bool,
 }
 
 fn main() {
@@ -80,6 +82,11 @@ fn measure(store: &Arc<SqliteStore>, drafts: &Drafts, settings: &Settings, batch
     let mut phases: [Took; 4] = Default::default();
     for _ in 0..count.div_ceil(round) {
         let [submits, claims, settles, drains] = &mut phases;
+        if settings.only_drain {
+            drains.add(drain(store, &workers, round, batch, settings.retain));
+            drive(round, 1_000, 4, |n| submit(store, drafts, n, 1_000));
+            continue;
+        }
         submits.add(drive(round, batch, in_flight, |n| submit(store, drafts, n, batch)));
         let mut claimed = Vec::with_capacity(round);
         claims.add(drive_claims(store, round, batch, in_flight, &mut claimed));
@@ -88,7 +95,11 @@ fn measure(store: &Arc<SqliteStore>, drafts: &Drafts, settings: &Settings, batch
         drains.add(drain(store, &workers, round, batch, settings.retain));
         drive(round, 1_000, 4, |n| submit(store, drafts, n, 1_000));
     }
-    for (name, took) in ["submit", "claim", "settle", "drain"].into_iter().zip(phases) {
+    for (name, took) in ["submit", "claim", "settle", "drain"]
+        .into_iter()
+        .zip(phases)
+        .filter(|(_, took)| took.count > 0)
+    {
         report(name, batch, took);
     }
 }
@@ -221,18 +232,22 @@ fn drain(
     retain: bool,
 ) -> Took {
     let step = |worker: WorkerId, held: Vec<Claimed>| {
-        let settle = store.execute(held.iter().map(complete).collect());
+        let settles = held.iter().map(complete).collect();
         let request = ClaimRequest { worker, count: batch, auto_start: true, narrowed: None };
-        (Instant::now(), worker, settle, store.claim(vec![request]))
+        (Instant::now(), worker, store.execute_and_claim(settles, vec![request]))
     };
     let meter = Meter::start();
     let mut times = Vec::new();
     let mut pruned = Instant::now();
     let mut done = 0;
     let mut queue: VecDeque<_> = workers.iter().map(|worker| step(*worker, Vec::new())).collect();
-    while let Some((since, worker, settle, claim)) = queue.pop_front() {
-        assert!(block_on(settle).unwrap().iter().all(Result::is_ok));
-        let held = block_on(claim).unwrap().pop().unwrap().unwrap();
+    let answered = |call| {
+        let (settled, mut claimed) = block_on::<Result<ExecutedAndClaimed, _>>(call).unwrap();
+        assert!(settled.iter().all(Result::is_ok));
+        claimed.pop().unwrap().unwrap()
+    };
+    while let Some((since, worker, call)) = queue.pop_front() {
+        let held = answered(call);
         times.push(since.elapsed());
         done += held.len();
         if !held.is_empty() {
@@ -247,9 +262,8 @@ fn drain(
         }
     }
     let took = meter.stop(done, times);
-    for (_, _, settle, claim) in queue {
-        block_on(settle).unwrap();
-        let held = block_on(claim).unwrap().pop().unwrap().unwrap();
+    for (_, _, call) in queue {
+        let held = answered(call);
         block_on(store.execute(held.iter().map(complete).collect())).unwrap();
     }
     took
@@ -357,6 +371,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Settings, String> {
         in_flight: 4,
         retain: false,
         backup: false,
+        only_drain: false,
     };
     let mut arguments = arguments.peekable();
     while let Some(flag) = arguments.next() {
@@ -379,6 +394,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Settings, String> {
             "--in-flight" => settings.in_flight = number()?,
             "--retain" => settings.retain = true,
             "--backup" => settings.backup = true,
+            "--only-drain" => settings.only_drain = true,
             other => return Err(format!("unknown flag {other}")),
         }
     }

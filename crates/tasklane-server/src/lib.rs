@@ -12,6 +12,7 @@ pub mod engine;
 pub mod http;
 pub mod limits;
 pub mod maintenance;
+mod metrics;
 mod server;
 mod settings;
 

@@ -10,10 +10,6 @@ pub const BODY_DEPTH_MAX: usize = 64;
 pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a request's target.
 pub const URI_BYTES_MAX: usize = 8 * 1024;
-/// How long a client may take to send its headers.
-pub const HEADERS_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a client may take to send a body.
-pub const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// Connections at once.
 pub const CONNECTIONS_MAX: usize = 20_000;
 /// How long a poll or a look at a task may wait.
@@ -38,3 +34,41 @@ pub const EVENTS_IN_MEMORY: usize = 65_536;
 pub const READERS_MAX: usize = 1_000;
 /// Ids in one list of a call.
 pub const IDS_MAX: usize = 10_000;
+/// Events read from the store at once.
+pub const FEED_PAGE: usize = 4_096;
+/// How often the feed is looked at, should a hint have been lost.
+pub const FEED_LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long to rest between two looks at a busy feed: at most 500 a second, whatever is written.
+pub const FEED_REST: Duration = Duration::from_millis(2);
+/// How long to rest after the store failed a look at the feed.
+pub const FEED_REST_AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// How long a new reader waits for the feed to be there.
+pub const FEED_BEGIN_WITHIN: Duration = Duration::from_secs(5);
+/// Events that a live reader looks at before it writes.
+pub const READER_PAGE: usize = 512;
+/// Bytes that are written to a live reader at once, one event more or less.
+pub const READER_CHUNK_BYTES: usize = 64 * 1024;
+/// How often a live reader hears something, events or not.
+pub const READER_KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How often a live reader is told where it is, while no events are for it.
+pub const READER_CURSOR_EVERY: Duration = Duration::from_secs(10);
+/// How long the last words to a live reader may take.
+pub const READER_END_WITHIN: Duration = Duration::from_secs(1);
+/// When a live reader should come back after the end of a server.
+pub const READER_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Bytes of a message from a WebSocket's client, which has nothing to say.
+pub const SOCKET_RECEIVED_BYTES_MAX: usize = 4 * 1024;
+/// Names in one list of a filter for live events.
+pub const FILTER_NAMES_MAX: usize = 256;
+/// Looks that may wait for the end of a task.
+pub const WAITERS_MAX: usize = 50_000;
+/// How often a look that waits looks for itself.
+pub const WAITER_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Minutes of statistics.
+pub const MINUTES_MAX: usize = 1_440;
+/// Queues whose pace is known.
+pub const PACES_MAX: usize = 10_000;
+/// Types that metrics tell apart; the others are one.
+pub const METRIC_TYPES_MAX: usize = 200;
+/// Queues that metrics tell apart; the others are one.
+pub const METRIC_QUEUES_MAX: usize = 1_000;

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engine::Engine;
-use crate::http::Front;
-use crate::limits::{CONNECTIONS_MAX, HEADERS_TIME_MAX};
+use crate::http::{self, Front};
+use crate::limits::CONNECTIONS_MAX;
 use crate::maintenance;
 use crate::settings::Settings;
 
@@ -62,20 +62,56 @@ impl Server {
         maintenance::start(&self.engine, &loops, &stop);
         let (engine, parked_stop) = (Arc::clone(&self.engine), stop.clone());
         loops.spawn(async move { engine.serve_parked(parked_stop).await });
+        self.start_feed(&loops, &stop);
         let front = Front::new(Arc::clone(&self.engine));
-        accept(listener, front, &connections, &shutdown).await;
+        let headers_within = self.engine.settings().headers_within;
+        accept(listener, front, &connections, &shutdown, headers_within).await;
         tracing::info!("shutting down: finishing what is in flight");
         self.engine.drain();
         connections.close();
         let within = self.engine.settings().shutdown_within;
-        let finished = tokio::time::timeout(within, connections.wait()).await;
+        let streams = self.engine.streams();
+        streams.close();
+        let ended = async {
+            connections.wait().await;
+            streams.wait().await;
+        };
+        let finished = tokio::time::timeout(within, ended).await;
         stop.cancel();
         loops.close();
         let _ = tokio::time::timeout(Duration::from_secs(5), loops.wait()).await;
         match finished {
             Ok(()) => Ok(()),
-            Err(_) => Err(ServerError::CutOff(connections.len())),
+            Err(_) => Err(ServerError::CutOff(connections.len() + streams.len())),
         }
+    }
+
+    /// Follows the feed, looks back at what it still has, and tells live readers of depths.
+    fn start_feed(&self, loops: &TaskTracker, stop: &CancellationToken) {
+        let (engine, follow_stop) = (Arc::clone(&self.engine), stop.clone());
+        loops.spawn(async move { engine.follow(follow_stop).await });
+        let (engine, back_stop) = (Arc::clone(&self.engine), stop.clone());
+        loops.spawn(async move { engine.look_back(back_stop).await });
+        loops.spawn(http::tell(Arc::clone(&self.engine), stop.clone()));
+    }
+}
+
+/// A connection, for an answer that never ends by itself.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line {
+    cut: CancellationToken,
+    closed: CancellationToken,
+}
+
+impl Line {
+    /// Ends the connection, whatever else is on it: nobody reads what was written there.
+    pub(crate) fn cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn closed(&self) {
+        self.closed.cancelled().await;
     }
 }
 
@@ -84,9 +120,10 @@ async fn accept(
     front: Front,
     connections: &TaskTracker,
     shutdown: &CancellationToken,
+    headers_within: Duration,
 ) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let builder = Arc::new(builder());
+    let builder = Arc::new(builder(headers_within));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -114,12 +151,12 @@ async fn accept(
     }
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
+fn builder(headers_within: Duration) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_TIME_MAX)
+        .header_read_timeout(headers_within)
         .max_buf_size(READ_AHEAD_BYTES)
         .pipeline_flush(true);
     builder
@@ -139,14 +176,24 @@ async fn serve(
 ) {
     // Answers are small and somebody waits for each.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| front.clone().handle(request));
+    let line = Line::default();
+    let _closed = line.closed.clone().drop_guard();
+    let cut = line.cut.clone();
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(line.clone());
+        front.clone().handle(request)
+    });
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = cut.cancelled() => return,
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                ended = connection => ended,
+                () = cut.cancelled() => return,
+            }
         }
     };
     if let Err(error) = ended {

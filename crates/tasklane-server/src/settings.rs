@@ -30,6 +30,10 @@ pub struct Settings {
     pub metrics_every: Duration,
     /// Batches of one verb that may be in the store at once.
     pub batches_in_flight: usize,
+    /// How long a client may take to send its headers.
+    pub headers_within: Duration,
+    /// How long a client may take to send a body.
+    pub body_within: Duration,
     /// How long a live reader may take for one message before it is dropped.
     pub slow_reader_after: Duration,
     /// How many events a live reader may fall behind before it is dropped.
@@ -52,6 +56,8 @@ impl Default for Settings {
             maintain_every: Duration::from_millis(250),
             metrics_every: Duration::from_secs(5),
             batches_in_flight: 4,
+            headers_within: Duration::from_secs(10),
+            body_within: Duration::from_secs(30),
             slow_reader_after: Duration::from_secs(10),
             slow_reader_behind: 500_000,
             shutdown_within: Duration::from_secs(30),

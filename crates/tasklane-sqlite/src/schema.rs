@@ -6,7 +6,6 @@ use rusqlite::{Connection, OpenFlags};
 use tasklane_store::StoreError;
 
 use crate::fault::Fault;
-use crate::options::Durability;
 
 /// The oldest SQLite whose WAL is free of the reset race found in 2026.
 const SQLITE_MIN: i32 = 3_051_003;
@@ -71,10 +70,7 @@ pub(crate) enum Location {
 }
 
 /// Opens the writer's connection and brings the file to this program's version.
-pub(crate) fn open_writer(
-    location: &Location,
-    durability: Durability,
-) -> Result<Connection, Fault> {
+pub(crate) fn open_writer(location: &Location) -> Result<Connection, Fault> {
     check_library()?;
     let mut connection = match location {
         Location::Memory => Connection::open_in_memory()?,
@@ -87,12 +83,9 @@ pub(crate) fn open_writer(
         let text = format!("the file system cannot hold a write-ahead log (mode {mode})");
         return Err(StoreError::Unavailable(text).into());
     }
-    let synchronous = match durability {
-        Durability::Fsync => "FULL",
-        // WAL with NORMAL syncs at checkpoints; `Interval` adds its own.
-        Durability::Interval(_) | Durability::None => "NORMAL",
-    };
-    connection.pragma_update(None, "synchronous", synchronous)?;
+    // Syncs at checkpoints and when the log starts again. The syncs before answers are made by
+    // writer/confirm.rs, those at an interval by writer/sync.rs.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     // Measured: 16 MB of pages; 128 MB was slower.
     connection.pragma_update(None, "cache_size", -16_384)?;

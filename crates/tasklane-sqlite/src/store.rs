@@ -132,12 +132,25 @@ impl SqliteStore {
             let _ = reply.send(outcome.map_err(|fault| fault.to_store_error()));
         });
         match thread {
-            Ok(_) => wait(answer),
+            Ok(_) => self.wait_for_read(answer),
             Err(error) => {
                 let error = Fault::no_thread(error).to_store_error();
                 Box::pin(std::future::ready(Err(error)))
             }
         }
+    }
+
+    /// A read that saw a commit before its sync is answered after it.
+    fn wait_for_read<T: Send + 'static>(
+        &self,
+        answer: oneshot::Receiver<Result<T, StoreError>>,
+    ) -> Answer<'_, T> {
+        let answer = wait(answer);
+        Box::pin(async move {
+            let value = answer.await;
+            self.shared.durable.settled().await;
+            value
+        })
     }
 
     /// Queues a read; in memory the writer's connection is the only one.
@@ -151,7 +164,7 @@ impl SqliteStore {
             read(&View { connection, lanes, epoch })
         };
         match &self.readers {
-            Some(readers) => wait(readers.call(view)),
+            Some(readers) => self.wait_for_read(readers.call(view)),
             // Its failure is its own: it must not end the transaction of others.
             None => {
                 let call = self.write(Class::Ordinary, 1, move |session| {

@@ -127,7 +127,12 @@ impl Engine {
             let seen = self.store.watch().borrow().claimable;
             let tasks = match first.take() {
                 Some(tasks) => tasks,
-                None => self.claims.call(poll.request(count)).await??,
+                None => {
+                    let asked = Instant::now();
+                    let tasks = self.claims.call(poll.request(count)).await??;
+                    self.metrics.claimed_within(asked.elapsed());
+                    tasks
+                }
             };
             if !tasks.is_empty() || left.is_zero() {
                 self.roster.took(poll.worker, tasks.len());

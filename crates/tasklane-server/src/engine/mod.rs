@@ -8,8 +8,11 @@
 mod alarm;
 mod batcher;
 mod breaker;
+mod bulletin;
 mod claim;
 mod error;
+mod feed;
+mod follow;
 mod look;
 mod orphan;
 mod parking;
@@ -17,26 +20,37 @@ mod renew;
 mod roster;
 mod settle;
 mod snapshot;
+mod statistics;
 mod submit;
+mod wait;
 mod worker;
 
 use std::sync::Arc;
 
 use tasklane_core::Timestamp;
 use tasklane_store::{Durability, Pruned, Status, Store};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use alarm::Alarm;
 pub use breaker::Breaker;
+pub use bulletin::{Bulletin, Told};
 pub use claim::{Directive, Poll, Polled};
 pub use error::EngineError;
+pub use feed::{Feed, Noted, Place, Slice, Through};
 pub use snapshot::Estimate;
+pub use statistics::{MinuteFigures, StatisticsNow};
+pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
 
+use crate::metrics::Metrics;
 use crate::settings::Settings;
 use batcher::Batcher;
 use parking::Parking;
 use roster::Roster;
 use snapshot::Snapshot;
+use statistics::Statistics;
+use wait::Waiters;
 
 /// Everything a server does, on one store.
 pub struct Engine {
@@ -52,6 +66,12 @@ pub struct Engine {
     alarm: Alarm,
     durability: Durability,
     draining: CancellationToken,
+    feed: Feed,
+    waiters: Waiters,
+    statistics: Statistics,
+    metrics: Metrics,
+    bulletin: watch::Sender<Arc<Bulletin>>,
+    streams: TaskTracker,
 }
 
 impl Engine {
@@ -74,6 +94,12 @@ impl Engine {
             alarm: Alarm::default(),
             durability: store.status().durability,
             draining: CancellationToken::new(),
+            feed: Feed::new(own()),
+            waiters: Waiters::default(),
+            statistics: Statistics::default(),
+            metrics: Metrics::new(),
+            bulletin: watch::Sender::default(),
+            streams: TaskTracker::new(),
             settings,
             store,
         })
@@ -102,6 +128,7 @@ impl Engine {
     /// Notes what retention removed.
     pub(crate) fn note_pruned(&self, pruned: &Pruned) {
         let tasks = pruned.tasks_total();
+        self.metrics.pruned(tasks);
         if tasks > 0 || pruned.events > 0 {
             tracing::debug!(tasks, events = pruned.events, "removed what was kept long enough");
         }
@@ -120,6 +147,31 @@ impl Engine {
     /// Whether waiting has ended.
     pub fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
+    }
+
+    /// Waits until waiting has to end.
+    pub async fn drained(&self) {
+        self.draining.cancelled().await;
+    }
+
+    /// The feed as this server follows it.
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// What live readers are told besides events.
+    pub(crate) fn bulletin(&self) -> &watch::Sender<Arc<Bulletin>> {
+        &self.bulletin
+    }
+
+    /// Live readers, tracked until they have ended.
+    pub(crate) fn streams(&self) -> &TaskTracker {
+        &self.streams
+    }
+
+    /// Everything measured.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Polls that wait.

@@ -105,7 +105,8 @@ impl Engine {
     pub async fn refresh_snapshot(&self) -> Result<(), EngineError> {
         let stats = self.store.stats().await?;
         let queues = self.store.queues().await?;
-        self.snapshot.replace(&stats, queues, |_| 0.0);
+        let lately = self.statistics();
+        self.snapshot.replace(&stats, queues, |queue| lately.claims_per_second(queue));
         Ok(())
     }
 }

@@ -59,6 +59,8 @@ impl Engine {
         if let Some(at) = soonest {
             self.alarm.at(at);
         }
+        let replayed = submitted.iter().filter(|submitted| submitted.replayed).count();
+        self.metrics.replayed(replayed as u64);
         Ok(submitted)
     }
 
@@ -73,6 +75,7 @@ impl Engine {
         let scheduled = draft.schedule.is_some();
         let mut verdicts = self.submits.call(Submission { tasks: vec![draft] }).await??;
         let submitted = verdicts.pop().ok_or(EngineError::NotFound("task"))?;
+        self.metrics.replayed(u64::from(submitted.replayed));
         if let Some(admission) = submitted.admission {
             let task = Task::admitted(submitted.id, spec, admission);
             if scheduled {

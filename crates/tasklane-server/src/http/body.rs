@@ -1,5 +1,7 @@
 //! Reading bodies: bounded, checked once, refused with what is wrong.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
@@ -9,24 +11,28 @@ use serde::Deserialize;
 use tasklane_client::wire;
 
 use super::problem::{self, Refused};
-use crate::limits::{BODY_BYTES_MAX, BODY_DEPTH_MAX, BODY_TIME_MAX};
+use crate::engine::Engine;
+use crate::limits::{BODY_BYTES_MAX, BODY_DEPTH_MAX};
 
 /// Reads a body that must be JSON.
-pub(crate) async fn read(request: Request) -> Result<Bytes, Refused> {
+pub(crate) async fn read(engine: &Engine, request: Request) -> Result<Bytes, Refused> {
     let (parts, body) = request.into_parts();
     check_headers(&parts.headers)?;
-    let bytes = collect(&parts.headers, body).await?;
+    let bytes = collect(&parts.headers, body, engine.settings().body_within).await?;
     check_text(&bytes)?;
     Ok(bytes)
 }
 
 /// Reads a body that may be left out.
-pub(crate) async fn read_optional(request: Request) -> Result<Option<Bytes>, Refused> {
+pub(crate) async fn read_optional(
+    engine: &Engine,
+    request: Request,
+) -> Result<Option<Bytes>, Refused> {
     let (parts, body) = request.into_parts();
     if parts.headers.contains_key(header::CONTENT_TYPE) {
         check_headers(&parts.headers)?;
     }
-    let bytes = collect(&parts.headers, body).await?;
+    let bytes = collect(&parts.headers, body, engine.settings().body_within).await?;
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -65,13 +71,13 @@ fn is_json(content_type: &str) -> bool {
         && matches!(charset.as_str(), "" | "charset=utf-8")
 }
 
-async fn collect(headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
+async fn collect(headers: &HeaderMap, body: Body, within: Duration) -> Result<Bytes, Refused> {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let declared = declared.and_then(|text| text.parse::<u64>().ok());
     if declared.is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64) {
         return Err(too_large());
     }
-    match tokio::time::timeout(BODY_TIME_MAX, gather(body)).await {
+    match tokio::time::timeout(within, gather(body)).await {
         Ok(read) => read,
         Err(_) => Err(Refused::new(problem::REQUEST_TIMEOUT, "the body came too slowly")),
     }

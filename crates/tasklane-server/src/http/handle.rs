@@ -33,7 +33,8 @@ impl Front {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let (router, document) = super::routes();
         let _ = document;
-        let router = router.with_state(Arc::clone(&engine));
+        let router =
+            router.with_state(Arc::clone(&engine)).layer(super::metrics::Measure(engine.clone()));
         Self { router, engine, ids: Arc::new(RequestIds::new()) }
     }
 
@@ -47,7 +48,10 @@ impl Front {
         let request_id = self.ids.of(request.headers());
         let path = refusable_path(&request);
         let mut response = match self.refuse_early(&request) {
-            Some(refused) => refused.into_response(),
+            Some(refused) => {
+                self.engine.metrics().rejected(refused.kind().word);
+                refused.into_response()
+            }
             None => self.router.call(request).await.into_response(),
         };
         if let Some(refused) = response.extensions_mut().remove::<Refused>() {
@@ -77,7 +81,6 @@ impl Front {
             let detail = format!("headers have at most {HEADERS_BYTES_MAX} bytes");
             return Some(Refused::new(problem::HEADERS_TOO_LARGE, detail));
         }
-        let _ = &self.engine;
         None
     }
 }

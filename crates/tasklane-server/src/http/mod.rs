@@ -2,6 +2,9 @@
 
 mod body;
 mod handle;
+mod lately;
+mod live;
+mod metrics;
 mod problem;
 mod receive;
 mod render;
@@ -17,6 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use handle::Front;
+pub(crate) use live::tell;
 pub use problem::{KINDS, Kind, Refused};
 
 use crate::engine::Engine;
@@ -35,7 +39,8 @@ struct Document;
 pub(crate) fn routes() -> (Router<Arc<Engine>>, utoipa::openapi::OpenApi) {
     let router = OpenApiRouter::with_openapi(Document::openapi())
         .nest("/api/v1", producers())
-        .nest("/internal/workers", workers());
+        .nest("/internal/workers", workers())
+        .merge(machines());
     let (router, document) = router.split_for_parts();
     let router =
         router.fallback(|| async { Refused::not_found("route") }).method_not_allowed_fallback(
@@ -49,6 +54,16 @@ fn producers() -> OpenApiRouter<Arc<Engine>> {
         .routes(routes!(task::submit))
         .routes(routes!(task::submit_batch))
         .routes(routes!(task::get, task::cancel))
+        .routes(routes!(live::events))
+        .routes(routes!(live::socket))
+        .routes(routes!(lately::minutes))
+}
+
+fn machines() -> OpenApiRouter<Arc<Engine>> {
+    OpenApiRouter::new()
+        .routes(routes!(metrics::metrics))
+        .route("/events", axum::routing::get(live::events))
+        .route("/ws", axum::routing::get(live::socket))
 }
 
 fn workers() -> OpenApiRouter<Arc<Engine>> {

@@ -19,7 +19,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 pub(crate) async fn submit(State(engine): App, request: Request) -> Result<Response, Refused> {
     let trace = receive::trace(request.headers());
     let key = header_key(&request)?;
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let sent: wire::NewTask<'_> = body::parse(&bytes)?;
     let mut task = receive::new_task(&bytes, &sent, trace.as_ref())
         .map_err(|invalid| Refused::invalid("", &invalid))?;
@@ -84,7 +84,7 @@ pub(crate) async fn submit_batch(
     request: Request,
 ) -> Result<Response, Refused> {
     let trace = receive::trace(request.headers());
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let batch: wire::Batch<'_> = body::parse(&bytes)?;
     receive::check_batch(batch.tasks.len()).map_err(|invalid| Refused::invalid("", &invalid))?;
     let mut tasks = Vec::with_capacity(batch.tasks.len());

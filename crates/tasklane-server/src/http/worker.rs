@@ -21,7 +21,7 @@ use crate::limits::{REPORTS_MAX, WAIT_MAX};
 #[utoipa::path(post, path = "/register", tag = "workers", request_body = wire::Register,
     responses((status = 201, body = wire::Registered)))]
 pub(crate) async fn register(State(engine): App, request: Request) -> Result<Response, Refused> {
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let register: wire::Register = body::parse(&bytes)?;
     let spec = receive::worker_spec(&register).map_err(|e| Refused::invalid("", &e))?;
     let worker_id = engine.register(spec).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn poll(
     request: Request,
 ) -> Result<Response, Refused> {
     let worker = worker_id(&id)?;
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let poll = read_poll(worker, &body::parse(&bytes)?, "")?;
     let polled = engine.poll(poll).await?;
     let answer = wire::PollAnswer {
@@ -95,7 +95,7 @@ pub(crate) async fn start(
     request: Request,
 ) -> Result<Response, Refused> {
     let worker = worker_id(&id)?;
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let start: wire::Start = body::parse(&bytes)?;
     let many = start.tasks.is_some();
     let leases = match (start.task_id, start.lease_token, start.tasks) {
@@ -125,7 +125,7 @@ pub(crate) async fn progress(
     request: Request,
 ) -> Result<Response, Refused> {
     let worker = worker_id(&id)?;
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let report: wire::ProgressReport = body::parse(&bytes)?;
     let progress = Progress::new(
         report.percent,
@@ -158,7 +158,7 @@ pub(crate) async fn result(
     request: Request,
 ) -> Result<Response, Refused> {
     let worker = worker_id(&id)?;
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     // Which of the two forms it is, without reading it twice: only the form with many has these.
     if is_many(&bytes) {
         results(&engine, worker, &bytes).await
@@ -266,7 +266,7 @@ pub(crate) async fn heartbeat(
     request: Request,
 ) -> Result<Response, Refused> {
     let worker = worker_id(&id)?;
-    let bytes = body::read(request).await?;
+    let bytes = body::read(&engine, request).await?;
     let heartbeat: wire::Heartbeat = body::parse(&bytes)?;
     let count = heartbeat.leases.as_ref().map_or(0, Vec::len);
     receive::check_count("leases", count, REPORTS_MAX).map_err(|e| Refused::invalid("", &e))?;

@@ -83,6 +83,8 @@ struct State {
     bulk: VecDeque<Waiting>,
     /// Tasks in `ordinary`.
     tasks: usize,
+    /// Tasks in `settle`.
+    settle_tasks: usize,
     /// What `settle` holds in memory.
     settle_bytes: usize,
     /// What the others hold in memory.
@@ -115,8 +117,10 @@ impl State {
             Class::Bulk => self.bulk.pop_front(),
         }?;
         *self.bytes_of(class) -= waiting.size.bytes;
-        if class == Class::Ordinary {
-            self.tasks -= waiting.size.tasks;
+        match class {
+            Class::Settle => self.settle_tasks -= waiting.size.tasks,
+            Class::Ordinary => self.tasks -= waiting.size.tasks,
+            Class::Bulk => {}
         }
         Some(waiting)
     }
@@ -153,7 +157,10 @@ impl Inbox {
         let waiting = Waiting { work: Box::new(work), size };
         *state.bytes_of(class) += size.bytes;
         match class {
-            Class::Settle => state.settle.push_back(waiting),
+            Class::Settle => {
+                state.settle_tasks += size.tasks;
+                state.settle.push_back(waiting);
+            }
             Class::Ordinary => {
                 state.tasks += size.tasks;
                 state.ordinary.push_back(waiting);
@@ -190,6 +197,12 @@ impl Inbox {
                 }
             };
         }
+    }
+
+    /// Whether calls that concern so many tasks are waiting.
+    pub(super) fn holds_at_least(&self, tasks: usize) -> bool {
+        let state = self.lock();
+        state.settle_tasks + state.tasks >= tasks
     }
 
     /// Takes no more calls and answers those that wait: nobody will serve them.

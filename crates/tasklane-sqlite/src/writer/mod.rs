@@ -1,6 +1,8 @@
 //! The writer: one thread, one connection, one transaction for all that arrived meanwhile.
 
 mod checkpoint;
+mod confirm;
+mod durable;
 mod inbox;
 mod size;
 mod sync;
@@ -18,6 +20,8 @@ use crate::schema::{self, Location};
 use crate::session::Session;
 use checkpoint::Checkpointer;
 pub(crate) use checkpoint::LOG_BYTES;
+use confirm::{Committed, Confirmer};
+use durable::Durable;
 use inbox::Work;
 pub(crate) use inbox::{Class, Inbox};
 pub(crate) use size::Size;
@@ -28,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
     pub(crate) signal: watch::Sender<Signal>,
     pub(crate) lanes: Lanes,
+    /// What readers may tell.
+    pub(crate) durable: Durable,
     /// Which life of the store.
     pub(crate) epoch: AtomicU64,
     /// Why the store does not take writes at the moment.
@@ -42,6 +48,7 @@ impl Shared {
             inbox: Inbox::default(),
             signal: watch::Sender::new(Signal::default()),
             lanes: Lanes::default(),
+            durable: Durable::default(),
             epoch: AtomicU64::new(0),
             trouble: Mutex::new(None),
             log_trouble: Mutex::new(None),
@@ -75,7 +82,7 @@ pub(crate) fn run(
     shared: &Arc<Shared>,
     opened: impl FnOnce(Result<(), StoreError>),
 ) {
-    let connection = match schema::open_writer(location, options.durability) {
+    let connection = match schema::open_writer(location) {
         Ok(connection) => connection,
         Err(fault) => return opened(Err(fault.to_store_error())),
     };
@@ -97,12 +104,18 @@ pub(crate) fn run(
         },
         Location::Memory => None,
     };
+    let confirmer = match Confirmer::start(shared.clone(), location, options.durability) {
+        Ok(confirmer) => confirmer,
+        Err(fault) => return opened(Err(fault.to_store_error())),
+    };
+    shared.durable.show(session.head());
+    shared.durable.reached(session.head());
     shared.epoch.store(session.epoch(), Ordering::Relaxed);
     shared.signal.send_replace(session.signal());
     opened(Ok(()));
     // Should this thread ever die, nobody may wait for it.
     let _guard = Guard(shared);
-    let mut writer = Writer { shared, session: &mut session, broken: None };
+    let mut writer = Writer { shared, confirmer, session: &mut session, broken: None };
     let mut syncer = Syncer::new(location, options.durability);
     while let Some(group) = shared.inbox.next_group(syncer.due_in()) {
         if !group.is_empty() {
@@ -110,15 +123,18 @@ pub(crate) fn run(
             syncer.written();
         }
         if let Err(error) = syncer.sync_if_due() {
-            writer.stop(format!("stopped after a failure: the log was not synced: {error}"));
+            writer.stop_unsynced(&error.to_string());
         }
         if let Some(checkpointer) = &mut checkpointer {
             checkpointer.after_commit(&connection);
         }
     }
+    let Writer { confirmer, session, broken, .. } = writer;
+    // Answers what is left.
+    drop(confirmer);
     // What was written last is due as well; then the next open finds nothing missing.
-    if syncer.sync().is_ok() && writer.broken.is_none() {
-        let _ = writer.session.set_open(false);
+    if syncer.sync().is_ok() && broken.is_none() {
+        let _ = session.set_open(false);
     }
     drop(checkpointer);
     // Leaves a file that needs no recovery; what it fails to do, the next open does.
@@ -133,11 +149,13 @@ impl Drop for Guard<'_> {
             self.0.set_trouble(Some("the writer died; open the store again".into()));
         }
         self.0.inbox.refuse_all();
+        self.0.durable.give_up();
     }
 }
 
 struct Writer<'a, 'c> {
     shared: &'a Shared,
+    confirmer: Confirmer,
     session: &'a mut Session<'c>,
     /// Set for good when the file can no longer be trusted.
     broken: Option<StoreError>,
@@ -145,18 +163,18 @@ struct Writer<'a, 'c> {
 
 impl Writer<'_, '_> {
     fn run_group(&mut self, mut group: Vec<Box<dyn Work>>) {
+        if let (None, Some(error)) = (&self.broken, self.confirmer.failed()) {
+            self.stop_unsynced(&error);
+        }
         let outcome = match &self.broken {
             Some(error) => Err(error.clone()),
             None => self.commit(&mut group),
         };
         match outcome {
-            Ok(()) => {
-                let signal = self.session.signal();
-                self.shared
-                    .signal
-                    .send_if_modified(|last| std::mem::replace(last, signal) != signal);
-                for work in group {
-                    work.answer(None);
+            Ok(wrote) => {
+                let committed = Committed { group, signal: self.session.signal(), wrote };
+                if let Err(error) = self.confirmer.confirm(committed) {
+                    self.stop_unsynced(&error);
                 }
             }
             Err(error) => {
@@ -167,27 +185,34 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// One transaction for the whole group; on a fault none of it happened.
-    fn commit(&mut self, group: &mut [Box<dyn Work>]) -> Result<(), StoreError> {
+    /// One transaction for the whole group; on a fault none of it happened. Says whether it has
+    /// changed the log.
+    fn commit(&mut self, group: &mut [Box<dyn Work>]) -> Result<bool, StoreError> {
         let session = &mut *self.session;
+        let changes = session.connection().total_changes();
         let attempt = (|| {
             session.begin()?;
             for work in group.iter_mut() {
                 work.run(session)?;
             }
-            let wrote = session.has_written();
-            session.finish().map(|()| wrote)
+            let happened = session.has_written();
+            self.shared.durable.show(session.head());
+            session.finish().map(|()| happened)
         })();
         match attempt {
-            Ok(wrote) => {
+            Ok(happened) => {
                 // A transaction that wrote nothing proves nothing about the disk.
-                if wrote {
+                if happened {
                     self.shared.set_trouble(None);
                 }
-                Ok(())
+                Ok(self.session.connection().total_changes() != changes)
             }
             Err(fault) => Err(self.recover(&fault)),
         }
+    }
+
+    fn stop_unsynced(&mut self, error: &str) {
+        self.stop(format!("stopped after a failure: the log was not synced: {error}"));
     }
 
     /// Takes no more writes, for good.
@@ -202,6 +227,7 @@ impl Writer<'_, '_> {
         let error = fault.to_store_error();
         self.shared.set_trouble(Some(error.to_string()));
         let reset = self.session.reset();
+        self.shared.durable.take_back(self.session.head());
         if fault.is_fatal() || reset.is_err() {
             self.broken = Some(match &error {
                 StoreError::Corrupt(_) => error.clone(),

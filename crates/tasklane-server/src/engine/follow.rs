@@ -1,0 +1,115 @@
+//! The follower: reads the store's feed as it grows, and lets everybody know who wants to.
+
+use std::time::Instant;
+
+use tasklane_store::{Cursor, Signal, Subject};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use super::feed::Page;
+use crate::limits::{FEED_LOOK_EVERY, FEED_PAGE, FEED_REST, FEED_REST_AFTER_FAILURE};
+
+/// How long the look back at the start rests between two pages, so that nothing waits behind it.
+const LOOK_BACK_REST: std::time::Duration = std::time::Duration::from_millis(5);
+
+impl Engine {
+    /// Follows the feed from its present end until `stop`. A store that fails costs time, never
+    /// the place.
+    pub async fn follow(&self, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.follow_on() => {}
+        }
+    }
+
+    async fn follow_on(&self) {
+        let mut watch = self.store.watch();
+        let mut cursor = self.begin().await;
+        loop {
+            let looked = Instant::now();
+            match self.store.events_after(cursor, FEED_PAGE).await {
+                Ok(page) => {
+                    let full = page.events.len() >= FEED_PAGE;
+                    if page.gap || !page.events.is_empty() {
+                        cursor = page.next;
+                        self.note(&self.feed.publish(page));
+                    }
+                    if full {
+                        continue;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the feed could not be read; it is tried again");
+                    tokio::time::sleep(FEED_REST_AFTER_FAILURE).await;
+                    continue;
+                }
+            }
+            let _ = tokio::time::timeout(FEED_LOOK_EVERY, risen(&mut watch, cursor)).await;
+            tokio::time::sleep(FEED_REST.saturating_sub(looked.elapsed())).await;
+        }
+    }
+
+    async fn begin(&self) -> Cursor {
+        loop {
+            match self.store.head().await {
+                Ok(cursor) => {
+                    self.feed.begin(cursor);
+                    return cursor;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the end of the feed is not known; it is asked again");
+                    tokio::time::sleep(FEED_REST_AFTER_FAILURE).await;
+                }
+            }
+        }
+    }
+
+    fn note(&self, page: &Page) {
+        self.statistics.record(page.events());
+        self.metrics.count(page.events());
+        self.waiters.ended(page.events().filter_map(|event| match &event.subject {
+            Subject::Task(notice) => Some(notice.as_ref()),
+            Subject::Worker(..) | Subject::Queue(..) => None,
+        }));
+    }
+
+    /// Makes the statistics of the time before this server from what the feed still has.
+    pub async fn look_back(&self, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.look_back_on() => {}
+        }
+    }
+
+    async fn look_back_on(&self) {
+        let until = self.feed.began().await;
+        let mut cursor = Cursor::OLDEST;
+        while cursor.position < until.position {
+            let page = match self.store.events_after(cursor, FEED_PAGE).await {
+                Ok(page) if page.events.is_empty() => return,
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::warn!(%error, "older events could not be read; it is tried again");
+                    tokio::time::sleep(FEED_REST_AFTER_FAILURE).await;
+                    continue;
+                }
+            };
+            cursor = page.next;
+            // The follower counts the others.
+            let before = page.events.iter().filter(|event| event.position <= until.position);
+            self.statistics.record(before);
+            tokio::time::sleep(LOOK_BACK_REST).await;
+        }
+    }
+}
+
+/// Waits for a hint that there is something after `cursor`.
+async fn risen(watch: &mut watch::Receiver<Signal>, cursor: Cursor) {
+    while watch.borrow_and_update().last <= cursor.position {
+        if watch.changed().await.is_err() {
+            // No more hints: looking now and then has to do.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A live reader: what it is told next, whatever it is connected through.
+
+use std::sync::Arc;
+
+use tasklane_client::wire;
+use tasklane_store::{Cursor, StoreError};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::filter::{Filter, Wish};
+use super::frame::Frame;
+use crate::engine::{Bulletin, Engine, Place, Slice, Through};
+use crate::http::problem::{self, Refused};
+use crate::limits::{
+    FEED_BEGIN_WITHIN, FEED_REST_AFTER_FAILURE, READER_CURSOR_EVERY, READER_KEEP_ALIVE,
+    READER_PAGE, READER_RETRY_AFTER,
+};
+
+/// What a reader is told next.
+pub(super) enum Next {
+    /// Events.
+    Frames(Vec<Frame>),
+    /// Nothing happened for a while.
+    Quiet,
+    /// The last thing, and why it ends.
+    End(Frame, Ending),
+}
+
+/// Why a reader is told no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The server goes away.
+    Shutdown,
+    /// It does not keep up.
+    Slow,
+}
+
+/// Who reads, from where, and what of it.
+pub(super) struct Reader {
+    engine: Arc<Engine>,
+    filter: Filter,
+    cursor: Cursor,
+    /// It is told where it begins.
+    greet: bool,
+    /// It has had everything once; from then on it may not fall too far behind.
+    live: bool,
+    /// Something was passed over since it last heard where it is.
+    passed: bool,
+    cursor_told: Instant,
+    heard: Instant,
+    bulletin: watch::Receiver<Arc<Bulletin>>,
+    _place: Place,
+}
+
+impl Reader {
+    pub(super) async fn new(
+        engine: Arc<Engine>,
+        wish: Wish,
+        through: Through,
+    ) -> Result<Self, Refused> {
+        if engine.is_draining() {
+            return Err(Refused::new(problem::SHUTTING_DOWN, "connect again in a moment"));
+        }
+        let full = || Refused::new(problem::OVERLOADED, "too many live readers");
+        let place = engine.feed().enter(through).ok_or_else(full)?;
+        let head = tokio::time::timeout(FEED_BEGIN_WITHIN, engine.feed().head()).await;
+        let unknown = |_| StoreError::Unavailable("the feed has not begun".into());
+        let head = head.map_err(unknown).map_err(Refused::from)?;
+        let mut bulletin = engine.bulletin().subscribe();
+        bulletin.mark_unchanged();
+        let now = Instant::now();
+        Ok(Self {
+            filter: wish.filter,
+            cursor: wish.cursor.unwrap_or(head),
+            greet: wish.cursor.is_none(),
+            live: false,
+            passed: false,
+            cursor_told: now,
+            heard: now,
+            bulletin,
+            engine,
+            _place: place,
+        })
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Waits for what comes next. Nothing is lost when the wait is given up: what was passed over
+    /// is noted in the same step in which it is given out.
+    pub(super) async fn next(&mut self) -> Next {
+        if std::mem::take(&mut self.greet) {
+            let hello = self.system("system.hello", wire::EventData::default());
+            return self.frames(vec![hello]);
+        }
+        loop {
+            if self.engine.is_draining() {
+                return self.end(Ending::Shutdown);
+            }
+            if self.live && self.engine.feed().behind(self.cursor) > self.behind_max() {
+                return self.end(Ending::Slow);
+            }
+            let until = self.silent_until();
+            let frames = tokio::select! {
+                read = self.engine.feed().read(self.cursor, READER_PAGE) => self.take(read).await,
+                Ok(()) = self.bulletin.changed(), if self.live => self.told(),
+                () = self.engine.drained() => continue,
+                () = sleep_until(until) => return self.break_silence(),
+            };
+            if !frames.is_empty() {
+                return self.frames(frames);
+            }
+        }
+    }
+
+    /// Waits until this reader, if it has once kept up, has fallen too far behind.
+    pub(super) async fn falls_behind(&self) {
+        if self.live {
+            self.engine.feed().ahead_by(self.cursor, self.behind_max()).await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Its last words, should it not keep up.
+    pub(super) fn end(&self, ending: Ending) -> Next {
+        let frame = match ending {
+            Ending::Slow => {
+                tracing::info!("a live reader did not keep up and was dropped");
+                self.gap("slow_reader", self.cursor)
+            }
+            Ending::Shutdown => {
+                let millis = u64::try_from(READER_RETRY_AFTER.as_millis()).unwrap_or(u64::MAX);
+                let data = wire::EventData { retry_after_ms: Some(millis), ..Default::default() };
+                self.system("system.shutdown", data)
+            }
+        };
+        Next::End(frame, ending)
+    }
+
+    async fn take(&mut self, read: Result<Slice, StoreError>) -> Vec<Frame> {
+        let slice = match read {
+            Ok(slice) => slice,
+            Err(error) => {
+                tracing::warn!(%error, "a live reader could not be served; it is tried again");
+                tokio::time::sleep(FEED_REST_AFTER_FAILURE).await;
+                return Vec::new();
+            }
+        };
+        let next = slice.next();
+        let mut frames = Vec::new();
+        if slice.gap {
+            let restored = self.cursor.epoch != next.epoch;
+            let why = if restored { "restore" } else { "retention" };
+            frames.push(self.gap(why, slice.before()));
+        }
+        let wanted = slice.entries().iter().filter(|noted| self.filter.takes(&noted.event));
+        frames.extend(wanted.map(|noted| Frame::of(noted, next.epoch)));
+        self.cursor = next;
+        self.live |= self.engine.feed().behind(next) == 0;
+        self.passed = frames.last().is_none_or(|last| last.cursor != Some(next));
+        if frames.is_empty() {
+            // Pages in memory are there at once: others get their turn between two of them.
+            tokio::task::yield_now().await;
+        }
+        frames
+    }
+
+    fn told(&mut self) -> Vec<Frame> {
+        let bulletin = Arc::clone(&self.bulletin.borrow_and_update());
+        let wanted = bulletin.entries.iter().filter(|told| self.filter.takes_told(told));
+        let frame = |told: &crate::engine::Told| Frame {
+            cursor: None,
+            kind: told.kind,
+            text: told.text.clone(),
+        };
+        wanted.map(frame).collect()
+    }
+
+    fn frames(&mut self, frames: Vec<Frame>) -> Next {
+        self.heard = Instant::now();
+        if frames.iter().any(|frame| frame.cursor.is_some()) {
+            self.cursor_told = self.heard;
+        }
+        Next::Frames(frames)
+    }
+
+    fn silent_until(&self) -> Instant {
+        let keep_alive = self.heard + READER_KEEP_ALIVE;
+        if self.passed {
+            keep_alive.min(self.cursor_told + READER_CURSOR_EVERY)
+        } else {
+            keep_alive
+        }
+    }
+
+    fn break_silence(&mut self) -> Next {
+        if self.passed && self.cursor_told.elapsed() >= READER_CURSOR_EVERY {
+            self.passed = false;
+            let cursor = self.system("system.cursor", wire::EventData::default());
+            return self.frames(vec![cursor]);
+        }
+        self.heard = Instant::now();
+        Next::Quiet
+    }
+
+    fn behind_max(&self) -> u64 {
+        self.engine.settings().slow_reader_behind
+    }
+
+    fn gap(&self, why: &'static str, cursor: Cursor) -> Frame {
+        let data = wire::EventData { gap: Some(why.into()), ..Default::default() };
+        Frame::system("system.gap", cursor, self.engine.now(), data)
+    }
+
+    fn system(&self, kind: &'static str, data: wire::EventData) -> Frame {
+        Frame::system(kind, self.cursor, self.engine.now(), data)
+    }
+}

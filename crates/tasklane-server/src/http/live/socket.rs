@@ -1,0 +1,165 @@
+//! Live events on a WebSocket: one text for each event.
+
+use std::sync::Arc;
+
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::SinkExt;
+
+use super::filter::Wish;
+use super::frame::Frame;
+use super::reader::{Ending, Next, Reader};
+use crate::engine::Through;
+use crate::http::App;
+use crate::http::problem::{self, Refused};
+use crate::limits::{READER_CHUNK_BYTES, READER_END_WITHIN, SOCKET_RECEIVED_BYTES_MAX};
+
+/// The service restarts: come back.
+const RESTART: u16 = 1012;
+
+/// Follow events on a WebSocket
+#[utoipa::path(get, path = "/ws", tag = "producers",
+    params(
+        ("kinds" = Option<String>, Query, description = "For example task.completed,worker.*"),
+        ("type" = Option<String>, Query, description = "Types of tasks, separated by commas"),
+        ("queue" = Option<String>, Query, description = "Queues, separated by commas"),
+        ("task_id" = Option<String>, Query, description = "Tasks, separated by commas"),
+        ("cursor" = Option<String>, Query, description = "Go on after this event"),
+    ),
+    responses((status = 101, description = "Each text is an event")))]
+pub(crate) async fn socket(State(engine): App, request: Request) -> Result<Response, Refused> {
+    let (mut parts, _) = request.into_parts();
+    if !is_own(&parts.headers, &parts.uri) {
+        let detail = "a page of another host may not open a WebSocket here";
+        return Err(Refused::new(problem::ORIGIN_FORBIDDEN, detail));
+    }
+    let wish = Wish::read(&parts.uri, &parts.headers)?;
+    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await;
+    let upgrade = upgrade.map_err(|_| {
+        let detail = "ask for an upgrade to WebSocket, version 13";
+        Refused::field(problem::VALIDATION_FAILED, "", "missing-field", detail)
+    })?;
+    let reader = Reader::new(Arc::clone(&engine), wish, Through::Socket).await?;
+    let tracked = engine.streams().token();
+    let upgrade = upgrade
+        .max_message_size(SOCKET_RECEIVED_BYTES_MAX)
+        .max_frame_size(SOCKET_RECEIVED_BYTES_MAX)
+        .write_buffer_size(READER_CHUNK_BYTES);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        serve(reader, socket).await;
+        drop(tracked);
+    }))
+}
+
+/// Programs send no origin; pages send theirs, and only those of this host may come.
+fn is_own(headers: &HeaderMap, uri: &Uri) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else { return true };
+    let own = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let own = own.or_else(|| uri.authority().map(|authority| authority.as_str()));
+    let origin = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
+    let origin = origin.as_ref().and_then(Uri::authority).map(|authority| authority.as_str());
+    matches!((own, origin), (Some(own), Some(origin)) if own.eq_ignore_ascii_case(origin))
+}
+
+async fn serve(mut reader: Reader, mut socket: WebSocket) {
+    loop {
+        let next = tokio::select! {
+            next = reader.next() => next,
+            received = socket.recv() => match received {
+                // Pings are answered by the socket itself; the rest is of no interest.
+                Some(Ok(Message::Text(_) | Message::Binary(_))) => continue,
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+            },
+        };
+        let ending = match next {
+            Next::Frames(frames) => {
+                send(&reader, &mut socket, frames.into_iter().filter_map(text)).await
+            }
+            Next::Quiet => {
+                let ping = Message::Ping(Bytes::new());
+                send(&reader, &mut socket, std::iter::once(ping)).await
+            }
+            Next::End(_, ending) => Err(Some(ending)),
+        };
+        match ending {
+            Ok(()) => {}
+            Err(None) => return,
+            Err(Some(ending)) => return end(&reader, socket, ending).await,
+        }
+    }
+}
+
+/// Writes what there is and flushes once. An error is the reason to end; none: nobody is there.
+async fn send(
+    reader: &Reader,
+    socket: &mut WebSocket,
+    messages: impl Iterator<Item = Message>,
+) -> Result<(), Option<Ending>> {
+    let write = async {
+        for message in messages {
+            socket.feed(message).await?;
+        }
+        socket.flush().await
+    };
+    let engine = reader.engine();
+    tokio::select! {
+        biased;
+        written = write => written.map_err(|_| None),
+        () = engine.drained() => Err(Some(Ending::Shutdown)),
+        () = tokio::time::sleep(engine.settings().slow_reader_after) => Err(Some(Ending::Slow)),
+        () = reader.falls_behind() => Err(Some(Ending::Slow)),
+    }
+}
+
+/// Says the last words if somebody listens in time.
+async fn end(reader: &Reader, mut socket: WebSocket, ending: Ending) {
+    let Next::End(frame, _) = reader.end(ending) else { return };
+    let (code, reason) = match ending {
+        Ending::Shutdown => (RESTART, "shutdown"),
+        Ending::Slow => (close_code::AGAIN, "slow_reader"),
+    };
+    let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+    let last = async {
+        if let Some(text) = text(frame) {
+            socket.feed(text).await?;
+        }
+        socket.send(close).await?;
+        // Until the other side has closed too: what it still sends would otherwise void our words.
+        while let Some(Ok(_)) = socket.recv().await {}
+        Ok::<(), axum::Error>(())
+    };
+    let _ = tokio::time::timeout(READER_END_WITHIN, last).await;
+}
+
+fn text(frame: Frame) -> Option<Message> {
+    Utf8Bytes::try_from(frame.text).ok().map(Message::Text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    fn own(host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_str(host).unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
+        }
+        is_own(&headers, &Uri::from_static("/ws"))
+    }
+
+    #[test]
+    fn only_pages_of_this_host_may_come() {
+        assert!(own("localhost:7170", None));
+        assert!(own("localhost:7170", Some("http://localhost:7170")));
+        assert!(own("Queue.example.org", Some("https://queue.example.org")));
+        for foreign in ["null", "", "http://localhost", "http://example.org", "https://a.b:7170"] {
+            assert!(!own("localhost:7170", Some(foreign)), "{foreign}");
+        }
+    }
+}

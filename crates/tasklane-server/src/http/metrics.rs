@@ -1,0 +1,99 @@
+//! Metrics: measuring answers, and showing everything measured.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use tower::{Layer, Service};
+
+use super::App;
+use super::problem::{self, Refused};
+use crate::engine::Engine;
+use crate::metrics::Gauges;
+
+const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The route of what has none.
+const NO_ROUTE: &str = "none";
+
+/// Show metrics
+#[utoipa::path(get, path = "/metrics", tag = "machines",
+    responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
+pub(crate) async fn metrics(State(engine): App) -> Result<Response, Refused> {
+    let gauges = gauges(&engine).await?;
+    let text = engine.metrics().text(&gauges).map_err(|error| {
+        tracing::error!(%error, "metrics could not be written");
+        Refused::new(problem::INTERNAL, "metrics could not be written")
+    })?;
+    Ok(([(header::CONTENT_TYPE, TEXT)], text).into_response())
+}
+
+async fn gauges(engine: &Engine) -> Result<Gauges, Refused> {
+    // All are asked before the first is awaited.
+    let store = engine.store();
+    let (stats, queues, workers) = (store.stats(), store.queues(), store.workers());
+    Ok(Gauges {
+        stats: stats.await?,
+        queues: queues.await?,
+        workers: workers.await?,
+        open_breakers: engine.open_breakers(),
+        events_lag: engine.feed().lag(),
+        sockets: engine.feed().sockets(),
+        readers: engine.feed().readers(),
+        parked: engine.parked(),
+    })
+}
+
+/// Measures every answer, by the route that the router found.
+#[derive(Clone)]
+pub(super) struct Measure(pub(super) Arc<Engine>);
+
+impl<S> Layer<S> for Measure {
+    type Service = Measured<S>;
+
+    fn layer(&self, inner: S) -> Measured<S> {
+        Measured { inner, engine: Arc::clone(&self.0) }
+    }
+}
+
+/// A route that is measured.
+#[derive(Clone)]
+pub(super) struct Measured<S> {
+    inner: S,
+    engine: Arc<Engine>,
+}
+
+impl<S> Service<Request> for Measured<S>
+where
+    S: Service<Request, Response = Response>,
+    S::Future: Send + 'static,
+    S::Error: 'static,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let started = Instant::now();
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let answer = self.inner.call(request);
+        let engine = Arc::clone(&self.engine);
+        Box::pin(async move {
+            let response = answer.await?;
+            let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
+            let metrics = engine.metrics();
+            metrics.answered(route, response.status().as_u16(), started.elapsed());
+            if let Some(refused) = response.extensions().get::<Refused>() {
+                metrics.rejected(refused.kind().word);
+            }
+            Ok(response)
+        })
+    }
+}

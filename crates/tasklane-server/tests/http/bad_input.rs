@@ -1,0 +1,441 @@
+//! The bad-input table, generated over every route of the OpenAPI document.
+
+use serde_json::{Value, json};
+
+use crate::site::{Reply, Site};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+/// An id that is well-formed and unknown.
+const UNKNOWN: &str = "0198c5f0-0000-7000-8000-000000000001";
+
+/// A route of the document.
+#[derive(Debug, Clone)]
+struct Route {
+    method: String,
+    /// With parameters filled in by [`fill`].
+    path: String,
+    template: String,
+    operation: Value,
+    /// The schema of its body, if it takes one.
+    body: Option<Value>,
+}
+
+fn routes(site: &Site) -> Vec<Route> {
+    let document = site.get("/openapi.json").json();
+    let paths = document["paths"].as_object().unwrap();
+    let mut routes = Vec::new();
+    for (template, item) in paths {
+        for (method, operation) in item.as_object().unwrap() {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            routes.push(Route {
+                method: method.to_ascii_uppercase(),
+                path: fill(template),
+                template: template.clone(),
+                operation: operation.clone(),
+                body: (!schema.is_null()).then(|| resolve(&document, schema)),
+            });
+        }
+    }
+    assert!(routes.len() >= 45, "only {} routes are documented", routes.len());
+    routes
+}
+
+fn fill(template: &str) -> String {
+    template.replace("{id}", UNKNOWN).replace("{name}", "default").replace("{priority}", "low")
+}
+
+fn resolve(document: &Value, schema: &Value) -> Value {
+    match schema["$ref"].as_str() {
+        Some(reference) => document.pointer(&reference[1..]).unwrap().clone(),
+        None => schema.clone(),
+    }
+}
+
+fn with_body(site: &Site) -> Vec<Route> {
+    let routes: Vec<_> = routes(site).into_iter().filter(|route| route.body.is_some()).collect();
+    assert!(routes.len() >= 15, "only {} routes take a body", routes.len());
+    routes
+}
+
+impl Route {
+    fn send(&self, site: &Site, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        site.send(&self.method, &self.path, headers, body)
+    }
+
+    #[track_caller]
+    fn refuses(&self, site: &Site, headers: &[(&str, &str)], body: &[u8], status: u16, kind: &str) {
+        let reply = self.send(site, headers, body);
+        assert_eq!(
+            (reply.status, reply.json()["type"].as_str().unwrap_or_default()),
+            (status, kind),
+            "{} {} on {:?}: {reply:?}",
+            self.method,
+            self.template,
+            String::from_utf8_lossy(&body[..body.len().min(80)])
+        );
+        reply.refused(status, kind);
+    }
+}
+
+#[test]
+fn broken_json_is_malformed_on_every_route() {
+    let site = Site::new();
+    for route in with_body(&site) {
+        for body in [
+            &b"{"[..],
+            b"{\"a\":}",
+            b"nonsense",
+            b"{} {}",
+            b"{}x",
+            b"{\"a\":\"\xff\"}",
+            b"{\"a\" 1}",
+        ] {
+            route.refuses(&site, &[JSON], body, 400, "malformed-json");
+        }
+    }
+}
+
+#[test]
+fn a_member_that_comes_twice_is_malformed_on_every_route() {
+    let site = Site::new();
+    let mut tried = 0;
+    for route in with_body(&site) {
+        let schema = route.body.as_ref().unwrap();
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let properties = schema["properties"].as_object().unwrap();
+        let nullable = |schema: &Value| {
+            let text = schema.to_string();
+            text.contains("\"null\"")
+        };
+        let optional = properties
+            .iter()
+            .find(|(name, schema)| !required.contains(&json!(name)) && nullable(schema));
+        let Some((name, _)) = optional else { continue };
+        let body = format!("{{\"{name}\":null,\"{name}\":null}}");
+        route.refuses(&site, &[JSON], body.as_bytes(), 400, "malformed-json");
+        tried += 1;
+    }
+    assert!(tried >= 10, "only {tried} routes were tried");
+}
+
+#[test]
+fn a_body_that_nests_too_deep_is_refused_on_every_route() {
+    let site = Site::new();
+    let deep = format!("{{\"x\":{}{}}}", "[".repeat(64), "]".repeat(64));
+    for route in with_body(&site) {
+        route.refuses(&site, &[JSON], deep.as_bytes(), 400, "json-too-deep");
+    }
+    let text = "[".repeat(1_000);
+    let reply = site.post("/api/v1/tasks", &json!({"type": "a", "payload": text}));
+    assert_eq!(reply.status, 201, "brackets inside a text do not nest");
+    let fits = format!("{{\"type\":\"a\",\"payload\":{}{}}}", "[".repeat(63), "]".repeat(63));
+    assert_eq!(site.post_text("/api/v1/tasks", &fits).status, 201);
+}
+
+#[test]
+fn a_body_that_is_not_said_to_be_json_is_refused_on_every_route() {
+    let site = Site::new();
+    for route in with_body(&site) {
+        let kind = "unsupported-media-type";
+        route.refuses(&site, &[], b"{}", 415, kind);
+        route.refuses(&site, &[("content-type", "text/plain")], b"{}", 415, kind);
+        route.refuses(
+            &site,
+            &[("content-type", "application/json; charset=latin1")],
+            b"{}",
+            415,
+            kind,
+        );
+        route.refuses(&site, &[JSON, ("content-encoding", "br")], b"{}", 415, kind);
+    }
+}
+
+#[test]
+fn an_unknown_member_is_refused_on_every_route_with_its_place() {
+    let site = Site::new();
+    for route in with_body(&site) {
+        let reply = route.send(&site, &[JSON], b"{\"no_such_member\":1}");
+        let problem = reply.refused(422, "validation-failed");
+        let pointers: Vec<_> =
+            problem["errors"].as_array().unwrap().iter().map(|e| &e["pointer"]).collect();
+        assert_eq!(pointers, [&json!("/no_such_member")], "{}", route.template);
+    }
+}
+
+#[test]
+fn a_body_of_another_shape_is_refused_on_every_route() {
+    let site = Site::new();
+    for route in with_body(&site) {
+        for body in [&b"[]"[..], b"5", b"\"text\"", b"null", b"true"] {
+            route.refuses(&site, &[JSON], body, 422, "validation-failed");
+        }
+    }
+}
+
+#[test]
+fn a_body_that_is_too_large_is_refused_on_every_route() {
+    let site = Site::new();
+    for route in with_body(&site) {
+        let head = format!(
+            "{} {} HTTP/1.1\r\nhost: t\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\n\r\n",
+            route.method, route.path
+        );
+        site.raw(head.as_bytes()).refused(413, "payload-too-large");
+    }
+}
+
+#[test]
+fn a_wrong_method_is_refused_on_every_path_and_the_right_ones_are_named() {
+    let site = Site::new();
+    for route in routes(&site) {
+        let reply = site.send("TRACE", &route.path, &[], b"");
+        reply.refused(405, "method-not-allowed");
+        let allowed = reply.header("allow").unwrap_or_default().to_owned();
+        assert!(
+            allowed.contains(&route.method.to_ascii_lowercase()),
+            "{}: {allowed}",
+            route.template
+        );
+    }
+}
+
+#[test]
+fn an_unknown_query_parameter_is_refused_on_every_route_that_reads_any() {
+    let site = Site::new();
+    let mut tried = 0;
+    for route in routes(&site) {
+        let parameters = route.operation["parameters"].as_array().cloned().unwrap_or_default();
+        if !parameters.iter().any(|parameter| parameter["in"] == "query") {
+            continue;
+        }
+        let path = format!("{}?no_such_parameter=1", route.path);
+        let body: &[u8] = if route.body.is_some() { b"{}" } else { b"" };
+        let headers: &[(&str, &str)] = if route.body.is_some() { &[JSON] } else { &[] };
+        let reply = site.send(&route.method, &path, headers, body);
+        reply.refused(422, "validation-failed");
+        tried += 1;
+    }
+    assert!(tried >= 8, "only {tried} routes were tried");
+}
+
+#[test]
+fn a_cursor_of_another_making_is_refused_wherever_one_is_taken() {
+    let site = Site::new();
+    let mut tried = 0;
+    for route in routes(&site) {
+        let parameters = route.operation["parameters"].as_array().cloned().unwrap_or_default();
+        if parameters.iter().any(|parameter| parameter["name"] == "cursor") {
+            let path = format!("{}?cursor=nonsense", route.path);
+            let reply = site.send(&route.method, &path, &[], b"");
+            // A WebSocket route looks at the upgrade first.
+            if !route.template.ends_with("/ws") {
+                reply.refused(400, "invalid-cursor");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried >= 3, "only {tried} routes were tried");
+}
+
+#[test]
+fn limits_out_of_range_are_refused_wherever_one_is_taken() {
+    let site = Site::new();
+    let mut tried = 0;
+    for route in routes(&site) {
+        let parameters = route.operation["parameters"].as_array().cloned().unwrap_or_default();
+        if parameters.iter().any(|parameter| parameter["name"] == "limit") {
+            for bad in ["0", "1001", "-1", "99999999999999999999"] {
+                let reply =
+                    site.send(&route.method, &format!("{}?limit={bad}", route.path), &[], b"");
+                reply.refused(422, "out-of-range");
+            }
+            site.get(&format!("{}?limit=many", route.path)).refused(422, "validation-failed");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 3, "only {tried} routes were tried");
+}
+
+#[test]
+fn an_unknown_task_is_not_found_on_every_route_that_names_one() {
+    let site = Site::new();
+    let mut tried = 0;
+    for route in routes(&site) {
+        let of_task =
+            route.template.contains("/tasks/{id}") || route.template.contains("/dlq/{id}");
+        if !of_task {
+            continue;
+        }
+        let (headers, body): (&[(&str, &str)], &[u8]) =
+            if route.body.is_some() { (&[JSON], b"{}") } else { (&[], b"") };
+        route.refuses(&site, headers, body, 404, "not-found");
+        let garbled = Route { path: route.template.replace("{id}", "garbled"), ..route.clone() };
+        garbled.refuses(&site, headers, body, 404, "not-found");
+        tried += 1;
+    }
+    assert!(tried >= 8, "only {tried} routes were tried");
+}
+
+#[test]
+fn an_unknown_worker_is_gone_on_every_route_that_names_one() {
+    let site = Site::new();
+    for (verb, body) in [
+        ("poll", json!({"available_capacity": 1})),
+        ("heartbeat", json!({})),
+        (
+            "result",
+            json!({"task_id": UNKNOWN, "lease_token": "0".repeat(32), "status": "completed"}),
+        ),
+    ] {
+        let reply = site.post(&format!("/internal/workers/{UNKNOWN}/{verb}"), &body);
+        // A task that is not there is told as that.
+        let expected = if verb == "result" { (404, "not-found") } else { (410, "worker-gone") };
+        reply.refused(expected.0, expected.1);
+    }
+    for verb in ["pause", "resume", "drain"] {
+        let reply = site.send("POST", &format!("/admin/workers/{UNKNOWN}/{verb}"), &[], b"");
+        reply.refused(410, "worker-gone");
+    }
+    site.get(&format!("/admin/workers/{UNKNOWN}")).refused(404, "not-found");
+}
+
+#[test]
+fn each_member_of_a_submission_has_its_bounds() {
+    let site = Site::new();
+    let refuse = |members: Value, kind: &str, pointer: &str| {
+        let mut task = json!({"type": "a"});
+        task.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        let problem = site.post("/api/v1/tasks", &task).refused(422, kind);
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{task}");
+        let batch = site.post("/api/v1/tasks/batch", &json!({"tasks": [{"type": "a"}, task]}));
+        let problem = batch.refused(422, kind);
+        assert_eq!(problem["errors"][0]["pointer"], format!("/tasks/1{pointer}"), "{task}");
+    };
+    let too_long = "x".repeat(129);
+    for (members, kind, pointer) in [
+        (json!({"priority": 7}), "out-of-range", "/priority"),
+        (json!({"priority": -1}), "out-of-range", "/priority"),
+        (json!({"priority": "urgent"}), "validation-failed", "/priority"),
+        (json!({"priority": 1.5}), "validation-failed", "/priority"),
+        (json!({"max_retries": 101}), "out-of-range", "/max_retries"),
+        (json!({"max_retries": -1}), "out-of-range", "/max_retries"),
+        (json!({"max_retries": 99_999_999_999_i64}), "out-of-range", "/max_retries"),
+        (json!({"max_retries": "3"}), "validation-failed", "/max_retries"),
+        (json!({"timeout_seconds": 0}), "out-of-range", "/timeout_seconds"),
+        (json!({"timeout_seconds": -1}), "out-of-range", "/timeout_seconds"),
+        (json!({"timeout_seconds": 1e12}), "out-of-range", "/timeout_seconds"),
+        (json!({"delay_seconds": 1e9}), "out-of-range", "/scheduled_at"),
+        (json!({"scheduled_at": "2126-01-01T00:00:00Z"}), "out-of-range", "/scheduled_at"),
+        (json!({"scheduled_at": "tomorrow"}), "validation-failed", "/scheduled_at"),
+        (
+            json!({"scheduled_at": "2030-01-01T00:00:00Z", "delay_seconds": 1}),
+            "validation-failed",
+            "/delay_seconds",
+        ),
+        (json!({"expires_at": "2000-01-01T00:00:00Z"}), "out-of-range", "/expires_at"),
+        (json!({"type": ""}), "validation-failed", "/type"),
+        (json!({"type": "a{b"}), "invalid-characters", "/type"),
+        (json!({"type": "a\u{0}"}), "invalid-characters", "/type"),
+        (json!({"type": too_long}), "invalid-characters", "/type"),
+        (json!({"queue": "a:b"}), "invalid-characters", "/queue"),
+        (json!({"queue": "a\u{202e}b"}), "invalid-characters", "/queue"),
+        (json!({"queue": ""}), "validation-failed", "/queue"),
+        (json!({"queue": 5}), "validation-failed", "/queue"),
+        (json!({"required_capabilities": ["a:b"]}), "invalid-characters", "/required_capabilities"),
+        (json!({"idempotency_key": ""}), "validation-failed", "/idempotency_key"),
+        (json!({"idempotency_key": "a\u{0}"}), "invalid-characters", "/idempotency_key"),
+        (json!({"ordering_key": "a\u{0}"}), "invalid-characters", "/ordering_key"),
+        (json!({"metadata": {"a": "\u{0}"}}), "invalid-characters", "/metadata"),
+        (json!({"metadata": {"a": 5}}), "validation-failed", "/metadata/a"),
+        (json!({"metadata": []}), "validation-failed", "/metadata"),
+        (json!({"retry": {"factor": 0.5}}), "out-of-range", "/retry/factor"),
+        (json!({"retry": {"strategy": "often"}}), "validation-failed", "/retry/strategy"),
+        (json!({"retry": {"first": 1}}), "validation-failed", "/retry/first"),
+        (json!({"id": "not-an-id"}), "validation-failed", "/id"),
+        (json!({"id": "9b2f8a1e-3c4d-4e5f-8a6b-7c8d9e0f1a2b"}), "validation-failed", "/id"),
+        (json!({"dead_letter": 1}), "validation-failed", "/dead_letter"),
+    ] {
+        refuse(members, kind, pointer);
+    }
+    site.post("/api/v1/tasks", &json!({})).refused(422, "validation-failed");
+    site.post("/api/v1/tasks/batch", &json!({"tasks": []})).refused(422, "validation-failed");
+    let many: Vec<Value> = (0..10_001).map(|_| json!({"type": "a"})).collect();
+    site.post("/api/v1/tasks/batch", &json!({"tasks": many})).refused(422, "validation-failed");
+    let huge = site.post_text("/api/v1/tasks", r#"{"type":"a","max_retries":1e999}"#);
+    huge.refused(422, "out-of-range");
+    assert!(site.worker().poll(10).is_empty(), "nothing was taken");
+}
+
+#[test]
+fn each_member_of_a_workers_call_has_its_bounds() {
+    let site = Site::new();
+    let worker = site.worker();
+    for (verb, body, kind, pointer) in [
+        ("poll", json!({}), "validation-failed", "/available_capacity"),
+        ("poll", json!({"available_capacity": -1}), "out-of-range", "/available_capacity"),
+        ("poll", json!({"available_capacity": 1, "wait_ms": 60_001}), "out-of-range", "/wait_ms"),
+        (
+            "poll",
+            json!({"available_capacity": 1, "capabilities": ["a:b"]}),
+            "invalid-characters",
+            "/capabilities",
+        ),
+        (
+            "heartbeat",
+            json!({"health": {"cpu_percent": -1}}),
+            "out-of-range",
+            "/health/cpu_percent",
+        ),
+        ("heartbeat", json!({"status": "asleep"}), "validation-failed", "/status"),
+        (
+            "heartbeat",
+            json!({"leases": [{"task_id": UNKNOWN}]}),
+            "validation-failed",
+            "/leases/0/lease_token",
+        ),
+        (
+            "progress",
+            json!({"task_id": UNKNOWN, "lease_token": "x"}),
+            "validation-failed",
+            "/lease_token",
+        ),
+        (
+            "result",
+            json!({"task_id": "x", "lease_token": "0", "status": "completed"}),
+            "validation-failed",
+            "/task_id",
+        ),
+        (
+            "result",
+            json!({"results": [], "poll": {"available_capacity": 1, "wait_ms": 99_999}}),
+            "out-of-range",
+            "/poll/wait_ms",
+        ),
+        ("result", json!({"results": 5}), "validation-failed", "/results"),
+    ] {
+        let problem = worker.call(verb, &body).refused(422, kind);
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{verb} {body}");
+    }
+    for (body, kind, pointer) in [
+        (json!({"capacity": 0}), "out-of-range", "/capacity"),
+        (json!({"capacity": 10_001}), "out-of-range", "/capacity"),
+        (json!({"types": ["a:b"]}), "invalid-characters", "/types"),
+        (json!({"queues": [""]}), "validation-failed", "/queues"),
+        (json!({"name": "a\u{7}"}), "invalid-characters", "/name"),
+    ] {
+        let problem = site.post("/internal/workers/register", &body).refused(422, kind);
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{body}");
+    }
+}
+
+#[test]
+fn every_refusal_is_in_the_documentation() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for kind in tasklane_server::http::KINDS {
+        let row = format!("| `{}` | ", kind.word);
+        let line = page.lines().find(|line| line.starts_with(&row));
+        let line = line.unwrap_or_else(|| panic!("{} is not in docs/errors.md", kind.word));
+        assert!(line.contains(&kind.status.as_u16().to_string()), "{line}");
+    }
+}

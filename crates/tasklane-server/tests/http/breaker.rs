@@ -1,0 +1,77 @@
+//! Workers whose tasks fail one after the other.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::site::Site;
+
+fn fail(site: &Site, worker: &crate::site::Worker<'_>) {
+    site.submit(json!({"max_retries": 0}));
+    worker.fail(&worker.claim_one(), json!({"message": "x"}));
+}
+
+#[test]
+fn five_failures_in_a_row_stop_the_flow_for_a_minute_then_three_are_tried() {
+    let site = Site::new();
+    let worker = site.worker();
+    for _ in 0..5 {
+        fail(&site, &worker);
+    }
+    for _ in 0..5 {
+        site.submit(json!({}));
+    }
+    assert!(worker.poll(5).is_empty());
+    let shown = || site.get(&format!("/admin/workers/{}", worker.id)).json();
+    assert_eq!(shown()["breaker"], "open");
+    site.eventually("it is marked", || shown()["state"] == "unhealthy");
+    assert_eq!(site.worker().poll(1).len(), 1, "others still get tasks");
+    for _ in 0..5 {
+        site.pass(Duration::from_secs(13));
+        worker.call("heartbeat", &json!({}));
+    }
+    site.eventually("it may try", || {
+        shown()["breaker"] == "half_open" && shown()["state"] == "active"
+    });
+    let tried = worker.poll(5);
+    assert_eq!(tried.len(), 3);
+    assert!(worker.poll(5).is_empty(), "no more than three");
+    worker.complete(&tried[0]);
+    assert_eq!(shown()["breaker"], "closed");
+    assert_eq!(worker.poll(5).len(), 1);
+}
+
+#[test]
+fn a_trial_that_fails_opens_it_again() {
+    let site = Site::new();
+    let worker = site.worker();
+    for _ in 0..5 {
+        fail(&site, &worker);
+    }
+    let shown = || site.get(&format!("/admin/workers/{}", worker.id)).json();
+    for _ in 0..5 {
+        site.pass(Duration::from_secs(13));
+        worker.call("heartbeat", &json!({}));
+    }
+    site.eventually("it may try", || {
+        shown()["breaker"] == "half_open" && shown()["state"] == "active"
+    });
+    fail(&site, &worker);
+    assert_eq!(shown()["breaker"], "open");
+}
+
+#[test]
+fn a_success_in_between_starts_the_count_anew() {
+    let site = Site::new();
+    let worker = site.worker();
+    for _ in 0..4 {
+        fail(&site, &worker);
+    }
+    site.submit(json!({}));
+    worker.complete(&worker.claim_one());
+    for _ in 0..4 {
+        fail(&site, &worker);
+    }
+    let shown = site.get(&format!("/admin/workers/{}", worker.id)).json();
+    assert_eq!((&shown["breaker"], &shown["consecutive_failures"]), (&json!("closed"), &json!(4)));
+}

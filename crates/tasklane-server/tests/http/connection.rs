@@ -1,0 +1,97 @@
+//! Connections and requests that are not as they should be.
+
+use std::io::Write;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::site::{Reply, Site};
+
+#[test]
+fn a_request_id_of_the_clients_own_comes_back() {
+    let site = Site::new();
+    let reply = site.send("GET", "/api/v1/tasks/x", &[("x-request-id", "mine-1")], b"");
+    assert_eq!(reply.header("x-request-id"), Some("mine-1"));
+    let long = "x".repeat(200);
+    let reply = site.send("GET", "/api/v1/tasks/x", &[("x-request-id", &long)], b"");
+    assert_ne!(reply.header("x-request-id"), Some(long.as_str()));
+}
+
+#[test]
+fn an_unknown_route_and_a_wrong_method_are_told_apart() {
+    let site = Site::new();
+    site.get("/api/v2/tasks").refused(404, "not-found");
+    let reply = site.send("PUT", "/api/v1/tasks/batch", &[], b"");
+    reply.refused(405, "method-not-allowed");
+    assert_eq!(reply.header("allow"), Some("post"));
+}
+
+#[test]
+fn a_long_target_and_large_headers_are_refused() {
+    let site = Site::new();
+    let path = format!("/api/v1/tasks/{}", "x".repeat(9_000));
+    site.get(&path).refused(414, "uri-too-long");
+    let large = "x".repeat(17_000);
+    site.send("GET", "/api/v1/tasks/x", &[("x-large", &large)], b"")
+        .refused(431, "headers-too-large");
+}
+
+#[test]
+fn a_body_over_the_limit_is_refused_declared_or_not() {
+    let site = Site::new();
+    let head = "POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\nconnection: close\r\ncontent-type: application/json\r\n";
+    let declared = format!("{head}content-length: 99999999\r\n\r\n");
+    site.raw(declared.as_bytes()).refused(413, "payload-too-large");
+    let mut chunked = format!("{head}transfer-encoding: chunked\r\n\r\n").into_bytes();
+    let piece = vec![b' '; 1 << 20];
+    for _ in 0..17 {
+        chunked.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        chunked.extend_from_slice(&piece);
+        chunked.extend_from_slice(b"\r\n");
+    }
+    chunked.extend_from_slice(b"0\r\n\r\n");
+    site.raw(&chunked).refused(413, "payload-too-large");
+}
+
+#[test]
+fn a_payload_over_its_limit_is_refused() {
+    let site = Site::new();
+    let body = json!({"type": "a", "payload": "x".repeat(256 * 1024)});
+    site.post("/api/v1/tasks", &body).refused(413, "payload-too-large");
+    let batch = json!({"tasks": [body]});
+    site.post("/api/v1/tasks/batch", &batch).refused(413, "payload-too-large");
+}
+
+#[test]
+fn two_requests_on_one_connection_are_both_answered() {
+    let site = Site::new();
+    let mut stream = site.connect();
+    let body = r#"{"type":"a"}"#;
+    let request = |close: &str| {
+        format!(
+            "POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\n{close}content-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    stream.write_all(request("").as_bytes()).unwrap();
+    stream.write_all(request("connection: close\r\n").as_bytes()).unwrap();
+    let reply = Reply::read(&mut stream);
+    assert_eq!(reply.text.matches("HTTP/1.1 201").count() + usize::from(reply.status == 201), 2);
+}
+
+#[test]
+fn a_connection_that_says_nothing_is_closed() {
+    let site = Site::with(|settings, _| settings.headers_within = Duration::from_millis(100));
+    let mut stream = site.connect();
+    stream.write_all(b"GET /livez HTTP/1.1\r\nhost:").unwrap();
+    let started = std::time::Instant::now();
+    Reply::read(&mut stream);
+    assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_body_that_comes_too_slowly_is_refused() {
+    let site = Site::with(|settings, _| settings.body_within = Duration::from_millis(100));
+    let head = "POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{";
+    site.raw(head.as_bytes()).refused(408, "request-timeout");
+}

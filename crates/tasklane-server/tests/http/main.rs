@@ -1,0 +1,20 @@
+//! The server from outside: a real listener, raw HTTP, and a clock that tests move.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failed expectation is the test's failure"
+)]
+
+mod bad_input;
+mod breaker;
+mod cancel;
+mod connection;
+mod heartbeat;
+mod poll;
+mod settle;
+mod shutdown;
+mod site;
+mod submit;
+mod time;

@@ -1,0 +1,15 @@
+//! The binary and its workers as processes of their own, killed and stopped as machines do it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failed expectation is the test's failure"
+)]
+
+mod client;
+mod docs;
+mod recovery;
+mod server;
+mod signal;
+mod worker;

@@ -1,0 +1,87 @@
+//! A server process.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::call;
+
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Server {
+    /// Starts one on a free port and waits until it says where it listens.
+    pub(crate) fn start(folder: &Path, more: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tasklane"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--store"])
+            .arg(format!("sqlite:{}", folder.display()))
+            .args(more)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let address = loop {
+            let mut line = String::new();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "the server ended before it served");
+            let event: Value = serde_json::from_str(&line).unwrap();
+            if let Some(address) = event["address"].as_str() {
+                break address.parse().unwrap();
+            }
+        };
+        // Its log must go on being read, or it would block.
+        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+        Self { child, address }
+    }
+
+    pub(crate) fn submit(&self, task: Value) -> String {
+        let (status, task) = call(self.address, "POST", "/api/v1/tasks", &task);
+        assert_eq!(status, 201, "{task}");
+        task["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn task(&self, id: &str) -> Value {
+        let (status, task) =
+            call(self.address, "GET", &format!("/api/v1/tasks/{id}"), &Value::Null);
+        assert_eq!(status, 200, "{task}");
+        task
+    }
+
+    pub(crate) fn await_state(&self, id: &str, state: &str, within: Duration) -> Value {
+        let started = Instant::now();
+        loop {
+            let task = self.task(id);
+            if task["state"] == state {
+                return task;
+            }
+            assert!(started.elapsed() < within, "not {state} within {within:?}: {task}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        signal(&self.child, name);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Work for a worker process: takes so long.
+pub(crate) fn sleeping(millis: u64) -> Value {
+    json!({"type": "sleep", "payload": {"ms": millis}})
+}
