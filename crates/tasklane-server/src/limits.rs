@@ -34,6 +34,20 @@ pub const EVENTS_IN_MEMORY: usize = 65_536;
 pub const READERS_MAX: usize = 1_000;
 /// Ids in one list of a call.
 pub const IDS_MAX: usize = 10_000;
+/// Records in a page of a list that names no limit.
+pub const PAGE_DEFAULT: usize = 50;
+/// How long one call that operates on many tasks may take.
+pub const OPERATION_TIME_MAX: Duration = Duration::from_secs(5);
+/// Dead letters that a replay may bring back in a second, where it names a rate.
+pub const REPLAY_RATE_MAX: u32 = 100_000;
+/// Groups of dead letters shown.
+pub const GROUPS_MAX: usize = 100;
+/// Tasks named in a group of dead letters.
+pub const GROUP_TASKS_MAX: usize = 10;
+/// Bytes of a dead letter's error that its fingerprint looks at.
+pub const FINGERPRINT_BYTES_MAX: usize = 512;
+/// How old a proof that the store takes writes may be.
+pub const READY_AGE_MAX: Duration = Duration::from_secs(1);
 /// Events read from the store at once.
 pub const FEED_PAGE: usize = 4_096;
 /// How often the feed is looked at, should a hint have been lost.

@@ -3,7 +3,26 @@
 use serde::{Deserialize, Serialize};
 
 use super::operator::TaskFilter;
+use super::task::Task;
 use super::value::{KindWord, PriorityWord, TaskIdText, Time};
+
+/// A page of dead letters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DeadLetterPage {
+    /// Whole tasks with payload and error, the last to end first. A page may be short, or empty,
+    /// and still have a cursor.
+    pub entries: Vec<Task>,
+    /// Where to go on; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<Box<str>>,
+    /// How many match, where asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Whether `count` is the whole number, or where counting stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact: Option<bool>,
+}
 
 /// Replay one dead letter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,12 +61,15 @@ pub struct ReplayMany {
     /// With another priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_priority: Option<PriorityWord>,
-    /// At most so many a second.
+    /// At most so many a second; then a call replays what fits into about five seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_second: Option<u32>,
     /// Only count them.
     #[serde(default)]
     pub dry_run: bool,
+    /// Go on where an earlier call stopped: its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Box<str>>,
 }
 
 /// Retry one dead letter or all of them.
@@ -60,6 +82,9 @@ pub struct RetryDeadLetters {
     pub task_id: Option<TaskIdText>,
     /// All of them.
     pub retry_all: bool,
+    /// Of all: go on where an earlier call stopped, its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Box<str>>,
 }
 
 /// What a replay has done so far.
@@ -72,6 +97,9 @@ pub struct Replayed {
     pub more: bool,
     /// The operation, in the log.
     pub operation_id: Box<str>,
+    /// Where to go on, if there is more; without it the next call looks from the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<Box<str>>,
 }
 
 /// Dead letters grouped by what went wrong.
@@ -82,7 +110,7 @@ pub struct DeadLetterSummary {
     pub groups: Vec<DeadLetterGroup>,
     /// Dead letters looked at.
     pub examined: u64,
-    /// Whether that is all of them.
+    /// Whether these are all of them and all of their groups.
     pub exact: bool,
 }
 
@@ -90,7 +118,7 @@ pub struct DeadLetterSummary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct DeadLetterGroup {
-    /// Equal for equal type, kind, code and message with numbers and ids left out.
+    /// Equal for equal type, reason, kind, code and message with numbers and ids left out.
     pub fingerprint: Box<str>,
     /// How many.
     pub count: u64,

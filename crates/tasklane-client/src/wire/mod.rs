@@ -17,12 +17,13 @@ mod value;
 mod worker;
 
 pub use dead_letter::{
-    DeadLetterGroup, DeadLetterSummary, ReplayMany, ReplayOne, Replayed, RetryDeadLetters,
+    DeadLetterGroup, DeadLetterPage, DeadLetterSummary, ReplayMany, ReplayOne, Replayed,
+    RetryDeadLetters,
 };
 pub use event::{Event, EventData};
 pub use operator::{
-    CancelMany, Changed, Maintenance, Matched, Refused, Removed, Requeue, Requeued, TaskFilter,
-    UpdateTask,
+    BackedUp, Backup, CancelMany, Changed, Health, Maintenance, Matched, Refused, Removed, Requeue,
+    Requeued, TaskFilter, UpdateTask,
 };
 pub use problem::{FieldError, Problem};
 pub use queue::{AgingSettings, DepthSettings, Queue, QueuePage, QueuePatch, RetentionSettings};
@@ -30,7 +31,10 @@ pub use stats::{
     Depth, Depths, Minute, Minutes, QueueStats, Recovery, Throughput, Waits, WorkerCounts,
 };
 pub use submit::{Batch, BatchAnswer, Jitter, Labels, NewTask, Receipt, Retry, Strategy};
-pub use task::{Explanation, Failure, History, HistoryEntry, Obstacle, Progress, Task, TaskPage};
+pub use task::{
+    Attempt, Explanation, Failure, History, HistoryEntry, Obstacle, Progress, Task, TaskPage,
+    TaskProgress,
+};
 pub use value::{
     Json, KindWord, NumberText, OUT_OF_RANGE, PriorityWord, Seconds, StateWord, TaskIdText, Time,
     TokenText, WorkerIdText,

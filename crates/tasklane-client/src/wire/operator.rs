@@ -49,6 +49,9 @@ pub struct CancelMany {
     pub filter: TaskFilter,
     /// Only count them.
     pub dry_run: bool,
+    /// Go on where an earlier call stopped: its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Box<str>>,
 }
 
 /// How many match.
@@ -71,6 +74,9 @@ pub struct Changed {
     pub more: bool,
     /// The operation, in the log.
     pub operation_id: Box<str>,
+    /// Where to go on, if there is more; without it the next call looks from the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<Box<str>>,
 }
 
 /// Bring tasks back to `pending`: by id, or by filter.
@@ -84,6 +90,9 @@ pub struct Requeue {
     /// Or all that match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<TaskFilter>,
+    /// With a filter: go on where an earlier call stopped, its `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Box<str>>,
 }
 
 /// What was brought back.
@@ -96,6 +105,11 @@ pub struct Requeued {
     pub refused: Vec<Refused>,
     /// There is more to do: call again.
     pub more: bool,
+    /// The operation, in the log.
+    pub operation_id: Box<str>,
+    /// Where to go on, if there is more; without it the next call looks from the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<Box<str>>,
 }
 
 /// A task that could not be changed.
@@ -149,4 +163,48 @@ pub struct Removed {
     pub more: bool,
     /// How long it took.
     pub took_seconds: Seconds,
+}
+
+/// Copy the store to a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Backup {
+    /// A new file on the server's machine.
+    pub to: Box<str>,
+}
+
+/// A copy of the store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct BackedUp {
+    /// The file.
+    pub to: Box<str>,
+    /// How long it took.
+    pub took_seconds: Seconds,
+}
+
+/// How a server is doing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Health {
+    /// `ok`, `draining` or `unavailable`.
+    pub status: Cow<'static, str>,
+    /// Why it is not `ok`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Box<str>>,
+    /// Of the server's software.
+    pub version: Cow<'static, str>,
+    /// What the success answer of a write means: `fsync`, `committed`, `aof`, `interval`, `memory`.
+    pub durability: Cow<'static, str>,
+    /// The store's time.
+    pub now: Time,
+    /// Since this server started.
+    pub uptime_seconds: Seconds,
+    /// Workers by state.
+    pub workers: super::stats::WorkerCounts,
+    /// Polls that wait on this server.
+    pub parked_polls: u64,
+    /// Workers that get no tasks from this server because they fail in a row.
+    pub open_breakers: u64,
 }

@@ -117,6 +117,36 @@ pub struct Task {
     /// The oldest entries of its history were dropped because there were too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_cut: Option<bool>,
+    /// Of a dead letter: equal for those that failed alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Box<str>>,
+    /// Of one dead letter: every attempt with its worker, times and error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_history: Option<Vec<Attempt>>,
+}
+
+/// One worker's hold on a task, from its claim to its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Attempt {
+    /// Which attempt it was, from 1; what ended without an outcome is followed by the same number.
+    pub attempt: u32,
+    /// Who had it.
+    pub worker_id: WorkerIdText,
+    /// When it was claimed.
+    pub assigned_at: Time,
+    /// When it was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Time>,
+    /// How: `completed`, `failed`, `cancelled`, `released`, `lease_lost` or `requeued`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Box<str>>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
 }
 
 fn yes() -> bool {
@@ -196,6 +226,24 @@ pub struct TaskPage {
     pub exact: Option<bool>,
 }
 
+/// How far a task is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TaskProgress {
+    /// The task.
+    pub task_id: TaskIdText,
+    /// Where it is.
+    pub state: StateWord,
+    /// What the current or last attempt reported; absent before the first report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// Executions that ended in an outcome.
+    pub attempts: u32,
+    /// When the current attempt was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+}
+
 /// Everything that happened to a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -264,7 +312,8 @@ pub struct Explanation {
     /// About how long that takes at the present pace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_wait_seconds: Option<Seconds>,
-    /// When it is served at the latest, given workers: the bound that aging gives.
+    /// Until it counts as critical: from then on only earlier tasks go before it. Absent where
+    /// that never comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_bound_seconds: Option<Seconds>,
 }

@@ -6,16 +6,24 @@
 //! submission comes that it can be served with in the same write.
 
 mod alarm;
+mod attempt;
 mod batcher;
 mod breaker;
 mod bulletin;
+mod candidate;
 mod claim;
+mod dead_letter;
 mod error;
+mod explain;
 mod feed;
+mod fingerprint;
 mod follow;
 mod look;
+mod operate;
 mod orphan;
 mod parking;
+mod queue;
+mod readiness;
 mod renew;
 mod roster;
 mod settle;
@@ -36,11 +44,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use alarm::Alarm;
+pub use attempt::{Attempt, attempts};
 pub use breaker::Breaker;
 pub use bulletin::{Bulletin, Told};
 pub use claim::{Directive, Poll, Polled};
+pub use dead_letter::{Group, Summary};
 pub use error::EngineError;
+pub use explain::{Explanation, Obstacle};
 pub use feed::{Feed, Noted, Place, Slice, Through};
+pub use fingerprint::fingerprint;
+pub use operate::{Sweep, Swept};
+pub use readiness::NotReady;
 pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
@@ -68,6 +82,10 @@ pub struct Engine {
     alarm: Alarm,
     durability: Durability,
     draining: CancellationToken,
+    probe: readiness::Probe,
+    /// One change of a queue's settings at a time.
+    adjusting: tokio::sync::Semaphore,
+    started: std::time::Instant,
     feed: Feed,
     waiters: Waiters,
     statistics: Statistics,
@@ -96,6 +114,9 @@ impl Engine {
             alarm: Alarm::default(),
             durability: store.status().durability,
             draining: CancellationToken::new(),
+            probe: readiness::Probe::default(),
+            adjusting: tokio::sync::Semaphore::new(1),
+            started: std::time::Instant::now(),
             feed: Feed::new(own()),
             waiters: Waiters::default(),
             statistics: Statistics::default(),
@@ -120,6 +141,11 @@ impl Engine {
     /// How the store is doing.
     pub fn status(&self) -> Status {
         self.store.status()
+    }
+
+    /// How long this server has been there.
+    pub fn uptime(&self) -> std::time::Duration {
+        self.started.elapsed()
     }
 
     /// What the success answer of a write means.

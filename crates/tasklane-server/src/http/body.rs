@@ -43,6 +43,14 @@ pub(crate) async fn read_optional(
 
 /// Takes a body apart. `bytes` must have been read by [`read`].
 pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> Result<T, Refused> {
+    let begins = bytes.trim_ascii_start().first();
+    // Serde would take a list for the members of an object in their order.
+    if begins.is_some_and(|first| *first != b'{')
+        && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+    {
+        let detail = "must be an object";
+        return Err(Refused::field(problem::VALIDATION_FAILED, "", "wrong-type", detail));
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = T::deserialize(&mut deserializer).and_then(|value| {
         deserializer.end()?;

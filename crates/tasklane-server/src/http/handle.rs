@@ -31,8 +31,7 @@ pub(crate) struct Front {
 
 impl Front {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        let (router, document) = super::routes();
-        let _ = document;
+        let (router, _) = super::routes();
         let router =
             router.with_state(Arc::clone(&engine)).layer(super::metrics::Measure(engine.clone()));
         Self { router, engine, ids: Arc::new(RequestIds::new()) }
@@ -58,7 +57,7 @@ impl Front {
             response = render(response, refused, &path, &request_id);
         }
         let status = response.status();
-        if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(request_id = ?request_id, path, status = status.as_u16(), "a fault");
         } else {
             let took_ms = started.elapsed().as_secs_f64() * 1e3;

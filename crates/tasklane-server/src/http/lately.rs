@@ -1,11 +1,12 @@
 //! What was done lately, as it goes over the wire.
 
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tasklane_client::wire::{self, Seconds, Time};
 
-use super::problem::{self, Refused};
+use super::problem::Refused;
+use super::query::{Form, Known, Parameters, known, parameters};
 use super::{App, respond};
 use crate::engine::{MinuteFigures, StatisticsNow};
 use crate::limits::MINUTES_MAX;
@@ -22,30 +23,25 @@ pub(crate) fn throughput(statistics: &StatisticsNow<'_>) -> wire::Throughput {
     }
 }
 
+const COUNT: &[Known] = &[known("minutes", Form::Number, "How many, 1 to 1,440; 60 if absent.")];
+
+parameters!(
+    /// Of the last minutes.
+    LastMinutes = [COUNT]
+);
+
 /// Look at the last minutes
 #[utoipa::path(get, path = "/stats/minutes", tag = "producers",
-    params(("minutes" = Option<usize>, Query, description = "How many, 1 to 1440; 60")),
-    responses((status = 200, body = wire::Minutes)))]
-pub(crate) async fn minutes(State(engine): App, request: Request) -> Result<Response, Refused> {
-    let count = read_count(request.uri().query().unwrap_or_default())?;
+    params(LastMinutes), responses((status = 200, description = "The minutes",
+        body = wire::Minutes)))]
+pub(crate) async fn minutes(
+    State(engine): App,
+    parameters: Parameters<LastMinutes>,
+) -> Result<Response, Refused> {
+    let count = parameters.number("minutes", 1..=MINUTES_MAX as u64)?;
+    let count = count.map_or(MINUTES_SHOWN, |count| count as usize);
     let minutes = engine.statistics().minutes(count).iter().map(minute).collect();
     Ok(respond::json(StatusCode::OK, &wire::Minutes { minutes }))
-}
-
-fn read_count(query: &str) -> Result<usize, Refused> {
-    let mut count = MINUTES_SHOWN;
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let Some(("minutes", value)) = pair.split_once('=') else {
-            let detail = "the only parameter is minutes";
-            return Err(Refused::field(problem::VALIDATION_FAILED, "", "unknown-field", detail));
-        };
-        let read = value.parse().ok().filter(|count| (1..=MINUTES_MAX).contains(count));
-        count = read.ok_or_else(|| {
-            let detail = format!("1 to {MINUTES_MAX}");
-            Refused::field(problem::OUT_OF_RANGE, "minutes", "out-of-range", detail)
-        })?;
-    }
-    Ok(count)
 }
 
 fn minute(figures: &MinuteFigures) -> wire::Minute {

@@ -1,21 +1,29 @@
 //! HTTP: reads requests, calls the engine, writes answers. Knows nothing of a store's inside.
 
 mod body;
+mod dead_letter;
+mod document;
+mod filter;
 mod handle;
 mod lately;
+mod list;
 mod live;
+mod machine;
 mod metrics;
+mod operator;
 mod problem;
+mod query;
 mod receive;
 mod render;
 mod respond;
+mod stats;
+mod story;
 mod task;
 mod worker;
 
 use std::sync::Arc;
 
 use axum::Router;
-use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -28,18 +36,12 @@ use crate::engine::Engine;
 /// What every handler gets.
 pub(crate) type App = axum::extract::State<Arc<Engine>>;
 
-#[derive(OpenApi)]
-#[openapi(info(
-    title = "Tasklane",
-    description = "A task queue: submit tasks, let workers claim them by priority, watch it live."
-))]
-struct Document;
-
 /// Every route, with the document that describes them.
 pub(crate) fn routes() -> (Router<Arc<Engine>>, utoipa::openapi::OpenApi) {
-    let router = OpenApiRouter::with_openapi(Document::openapi())
+    let router = OpenApiRouter::with_openapi(document::base())
         .nest("/api/v1", producers())
         .nest("/internal/workers", workers())
+        .nest("/admin", operators())
         .merge(machines());
     let (router, document) = router.split_for_parts();
     let router =
@@ -51,19 +53,22 @@ pub(crate) fn routes() -> (Router<Arc<Engine>>, utoipa::openapi::OpenApi) {
 
 fn producers() -> OpenApiRouter<Arc<Engine>> {
     OpenApiRouter::new()
-        .routes(routes!(task::submit))
+        .routes(routes!(task::submit, list::list_tasks))
         .routes(routes!(task::submit_batch))
+        .routes(routes!(list::cancel_tasks))
         .routes(routes!(task::get, task::cancel))
+        .routes(routes!(story::task_history))
+        .routes(routes!(story::task_progress))
+        .routes(routes!(story::explain_task))
+        .routes(routes!(stats::queue_stats))
+        .routes(routes!(dead_letter::list_dead_letters))
+        .routes(routes!(dead_letter::replay_dead_letters))
+        .routes(routes!(dead_letter::summarise_dead_letters))
+        .routes(routes!(dead_letter::get_dead_letter, dead_letter::discard_dead_letter))
+        .routes(routes!(dead_letter::replay_dead_letter))
         .routes(routes!(live::events))
         .routes(routes!(live::socket))
         .routes(routes!(lately::minutes))
-}
-
-fn machines() -> OpenApiRouter<Arc<Engine>> {
-    OpenApiRouter::new()
-        .routes(routes!(metrics::metrics))
-        .route("/events", axum::routing::get(live::events))
-        .route("/ws", axum::routing::get(live::socket))
 }
 
 fn workers() -> OpenApiRouter<Arc<Engine>> {
@@ -75,4 +80,41 @@ fn workers() -> OpenApiRouter<Arc<Engine>> {
         .routes(routes!(worker::progress))
         .routes(routes!(worker::result))
         .routes(routes!(worker::heartbeat))
+}
+
+fn operators() -> OpenApiRouter<Arc<Engine>> {
+    use operator::{maintenance, queue, task, worker};
+    OpenApiRouter::new()
+        .routes(routes!(maintenance::get_health))
+        .routes(routes!(maintenance::clean_up))
+        .routes(routes!(maintenance::back_up))
+        .routes(routes!(worker::list_workers))
+        .routes(routes!(worker::get_worker))
+        .routes(routes!(worker::pause_worker))
+        .routes(routes!(worker::resume_worker))
+        .routes(routes!(worker::drain_worker))
+        .routes(routes!(queue::list_queues))
+        .routes(routes!(queue::get_queue, queue::update_queue, queue::purge_priority))
+        .routes(routes!(queue::pause_queue))
+        .routes(routes!(queue::resume_queue))
+        .routes(routes!(task::list_stuck_tasks))
+        .routes(routes!(task::requeue_tasks))
+        .routes(routes!(task::update_task))
+        .routes(routes!(task::retry_task))
+        .routes(routes!(dead_letter::list_dead_letters, dead_letter::discard_dead_letters))
+        .routes(routes!(dead_letter::retry_dead_letters))
+}
+
+fn machines() -> OpenApiRouter<Arc<Engine>> {
+    OpenApiRouter::new()
+        .routes(routes!(metrics::metrics))
+        .route("/events", axum::routing::get(live::events))
+        .route("/ws", axum::routing::get(live::socket))
+        .routes(routes!(machine::livez))
+        .routes(routes!(machine::healthz))
+        .routes(routes!(machine::readyz))
+        .routes(routes!(machine::openapi))
+        .routes(routes!(machine::docs))
+        .routes(routes!(machine::docs_script))
+        .routes(routes!(machine::docs_style))
 }

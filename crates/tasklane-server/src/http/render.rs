@@ -81,6 +81,8 @@ pub(crate) fn task(task: &Task, order: &Order, now: Timestamp) -> wire::Task {
         estimated_wait_seconds: None,
         history: None,
         history_cut: None,
+        fingerprint: None,
+        attempt_history: None,
     }
 }
 

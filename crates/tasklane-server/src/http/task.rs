@@ -8,7 +8,10 @@ use tasklane_core::{Command, IdempotencyKey, Intent, StateName, TaskId};
 use tasklane_store::Submitted;
 
 use super::problem::{self, Refused};
-use super::{App, body, receive, render, respond};
+use super::query::{Form, Known, Nothing, Parameters, known, parameters};
+use super::{App, body, receive, render, respond, story};
+use crate::engine::Engine;
+use crate::limits::WAIT_MAX;
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -114,31 +117,77 @@ fn in_batch(error: crate::engine::EngineError) -> Refused {
     }
 }
 
+const LOOK: &[Known] = &[
+    known("include_history", Form::Flag, "`true`: with everything that happened to it."),
+    known("wait_seconds", Form::Number, "Wait for its end up to so long, at most 60."),
+    known("as_of", Form::Time, "As it was at that time, by its history."),
+];
+
+parameters!(
+    /// Of a look at a task.
+    LookAtTask = [LOOK]
+);
+
 /// Look at a task
 #[utoipa::path(get, path = "/tasks/{id}", tag = "producers",
-    params(("id" = String, Path)),
-    responses((status = 200, body = wire::Task)))]
-pub(crate) async fn get(State(engine): App, Path(id): Path<String>) -> Result<Response, Refused> {
-    let stored = engine.get(task_id(&id)?).await?;
+    params(("id" = String, Path, description = "The task"), LookAtTask),
+    responses((status = 200, description = "The task", body = wire::Task)))]
+pub(crate) async fn get(
+    State(engine): App,
+    Path(id): Path<String>,
+    parameters: Parameters<LookAtTask>,
+) -> Result<Response, Refused> {
+    let wait = parameters.seconds("wait_seconds", WAIT_MAX)?;
+    let (with_history, as_of) = (parameters.flag("include_history")?, parameters.time("as_of")?);
+    let id = task_id(&id)?;
+    let (stored, now) = match (as_of, wait) {
+        (Some(_), Some(_)) => {
+            let detail = "cannot be given together with as_of";
+            let kind = problem::VALIDATION_FAILED;
+            return Err(Refused::field(kind, "?wait_seconds", "conflict", detail));
+        }
+        (Some(at), None) => (engine.get_as_of(id, at).await?, at.min(engine.now())),
+        (None, Some(wait)) => (engine.wait_terminal(id, wait).await?, engine.now()),
+        (None, None) => (engine.get(id).await?, engine.now()),
+    };
     let order = engine.order(&stored.task.spec.lane.queue);
-    Ok(respond::json(StatusCode::OK, &render::stored(stored, &order, engine.now())))
+    let mut shown = render::stored(stored, &order, now);
+    if with_history {
+        let mut trail = engine.trail(id).await?;
+        trail.entries.retain(|entry| as_of.is_none_or(|at| entry.stamp.at <= at));
+        shown.history = Some(story::history(&trail.entries));
+        shown.history_cut = trail.cut.then_some(true);
+    }
+    Ok(respond::json(StatusCode::OK, &shown))
+}
+
+/// A task after a write, as it is now.
+pub(crate) async fn show(
+    engine: &Engine,
+    id: TaskId,
+    status: StatusCode,
+) -> Result<Response, Refused> {
+    let stored = engine.get(id).await?;
+    let order = engine.order(&stored.task.spec.lane.queue);
+    Ok(respond::written(engine, status, &render::stored(stored, &order, engine.now())))
 }
 
 /// Cancel a task
 #[utoipa::path(delete, path = "/tasks/{id}", tag = "producers",
-    params(("id" = String, Path)),
-    responses((status = 200, body = wire::Task), (status = 202, body = wire::Task)))]
+    params(("id" = String, Path, description = "The task")),
+    responses((status = 200, description = "It is cancelled", body = wire::Task),
+        (status = 202, description = "Its worker is asked to stop", body = wire::Task),
+        (status = 409, description = "It has ended", body = wire::Problem,
+            content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
     State(engine): App,
     Path(id): Path<String>,
+    _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
     let id = task_id(&id)?;
     let changed = engine.execute_one(Command { task: id, intent: Intent::Cancel }).await?;
-    let stored = engine.get(id).await?;
-    let order = engine.order(&stored.task.spec.lane.queue);
-    let status =
-        if changed.state == StateName::Cancelled { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok(respond::written(&engine, status, &render::stored(stored, &order, engine.now())))
+    let cancelled = changed.state == StateName::Cancelled;
+    show(&engine, id, if cancelled { StatusCode::OK } else { StatusCode::ACCEPTED }).await
 }
 
 /// An id in a path; what is no id is not there.

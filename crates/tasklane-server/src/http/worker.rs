@@ -311,6 +311,6 @@ fn read_health(heartbeat: &wire::Heartbeat) -> Result<Option<Health>, Refused> {
 }
 
 /// An id in a path; what is no id is not known.
-fn worker_id(text: &str) -> Result<WorkerId, Refused> {
+pub(crate) fn worker_id(text: &str) -> Result<WorkerId, Refused> {
     text.parse().map_err(|_| Refused::not_found("worker"))
 }

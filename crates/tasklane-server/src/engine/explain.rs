@@ -1,0 +1,271 @@
+//! Why a task is not running, in words and data.
+
+use std::time::Duration;
+
+use tasklane_core::limits::{EXAMINED_MAX, PAGE_MAX};
+use tasklane_core::{
+    Lease, Names, Order, Pattern, Priority, QueueSettings, State, StateName, Task, TaskId,
+    Timestamp, Worker, WorkerId,
+};
+use tasklane_store::{Filter, Query};
+
+use super::Engine;
+use super::breaker::Breaker;
+use super::candidate;
+use super::error::EngineError;
+use super::snapshot::Estimate;
+
+/// Why a task is not running, or what it is doing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// In words.
+    pub summary: String,
+    /// What stands in its way, the most important first.
+    pub obstacles: Vec<Obstacle>,
+    /// About when it is claimed.
+    pub estimate: Estimate,
+    /// How long until only earlier tasks go before it; `None` where that never comes.
+    pub bound: Option<Duration>,
+}
+
+/// One thing that stands in a task's way.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Obstacle {
+    /// Which sort.
+    pub code: &'static str,
+    /// In words.
+    pub detail: String,
+    /// Until when, where that is known.
+    pub until: Option<Timestamp>,
+    /// How many, where it is a number.
+    pub count: Option<u64>,
+    /// Which task, where it is another task.
+    pub task: Option<TaskId>,
+    /// Which worker, where it is one.
+    pub worker: Option<WorkerId>,
+}
+
+impl Obstacle {
+    pub(super) fn new(code: &'static str, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), ..Self::default() }
+    }
+}
+
+/// What an explanation is made from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts<'a> {
+    pub(super) task: &'a Task,
+    pub(super) now: Timestamp,
+    pub(super) queue: &'a QueueSettings,
+    pub(super) workers: &'a [(Worker, Breaker)],
+    pub(super) estimate: Estimate,
+    /// The task that holds its ordering key, where it was found.
+    pub(super) holder: Option<TaskId>,
+    /// Silence after which a worker's leases end.
+    pub(super) lease: Duration,
+}
+
+impl Engine {
+    /// Why a task is not running, or what it is doing.
+    pub async fn explain(&self, id: TaskId) -> Result<(Task, Explanation), EngineError> {
+        let task = self.get(id).await?.task;
+        let workers = self.workers().await?;
+        let holder = match task.state {
+            State::Blocked => self.holder(&task).await?,
+            _ => None,
+        };
+        let facts = Facts {
+            task: &task,
+            now: self.now(),
+            queue: &self.snapshot.settings(&task.spec.lane.queue),
+            workers: &workers,
+            estimate: self.estimate(&task),
+            holder,
+            lease: self.settings.lease,
+        };
+        let explanation = decide(&facts);
+        Ok((task, explanation))
+    }
+
+    /// The live task of the same ordering key that is not blocked, if a bounded look finds it.
+    async fn holder(&self, task: &Task) -> Result<Option<TaskId>, EngineError> {
+        let live = |state: &StateName| !state.is_terminal() && *state != StateName::Blocked;
+        let queue = Pattern::Exact(task.spec.lane.queue.as_str().into());
+        let filter = Filter {
+            states: StateName::ALL.into_iter().filter(live).collect(),
+            queues: Names::matching(vec![queue])?,
+            ..Filter::default()
+        };
+        let (mut examined, mut after) = (0, None);
+        while examined < EXAMINED_MAX {
+            let query = Query { after, ..Query::new(filter.clone(), PAGE_MAX) };
+            let page = self.store.list(query).await?;
+            let holds = |other: &Task| other.spec.ordering_key == task.spec.ordering_key;
+            if let Some(found) = page.tasks.iter().find(|stored| holds(&stored.task)) {
+                return Ok(Some(found.task.id));
+            }
+            examined += page.examined.max(1);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The decision itself, on plain data.
+pub(super) fn decide(facts: &Facts<'_>) -> Explanation {
+    let task = facts.task;
+    let (summary, obstacles) = match &task.state {
+        State::Pending { .. } => pending(facts),
+        State::Scheduled { due_at } => waits("scheduled", "its time has not come", *due_at, facts),
+        State::Retrying { due_at } => {
+            let attempts = task.counts.attempts;
+            waits("backoff", &format!("attempt {attempts} failed"), *due_at, facts)
+        }
+        State::Blocked => blocked(facts),
+        State::Assigned(lease) | State::Running(lease) => held(lease, facts),
+        State::Completed { lease, .. } => {
+            (format!("it was completed by worker {}", lease.worker), Vec::new())
+        }
+        State::Failed { reason, .. } => (ended("failed", reason.as_str(), task), Vec::new()),
+        State::DeadLetter { reason, .. } => {
+            (ended("is a dead letter", reason.as_str(), task), Vec::new())
+        }
+        State::Cancelled { reason, .. } => {
+            (format!("it was cancelled: {}", reason.as_str()), Vec::new())
+        }
+    };
+    let bound = task.state.name().is_waiting().then(|| bound(facts)).flatten();
+    Explanation { summary, obstacles, estimate: facts.estimate, bound }
+}
+
+/// Until it counts as critical: from then on only tasks with an earlier place go first (S9).
+fn bound(facts: &Facts<'_>) -> Option<Duration> {
+    if facts.task.spec.priority == Priority::Critical {
+        return Some(Duration::ZERO);
+    }
+    let Order::Aging(aging) = &facts.queue.order else { return None };
+    let waited = facts.now.since(facts.task.place.ready_at);
+    let until_ready = facts.task.place.ready_at.since(facts.now);
+    aging.threshold(Priority::Critical).map(|after| after.saturating_sub(waited) + until_ready)
+}
+
+type Told = (String, Vec<Obstacle>);
+
+fn pending(facts: &Facts<'_>) -> Told {
+    let task = facts.task;
+    let mut obstacles = Vec::new();
+    if facts.queue.paused {
+        let detail = format!("queue {} is paused", task.spec.lane.queue);
+        obstacles.push(Obstacle::new("queue_paused", detail));
+    }
+    if task.is_expired(facts.now) {
+        let detail = "its expires_at has passed: it is about to be cancelled";
+        let expired = Obstacle { until: task.expires_at, ..Obstacle::new("expired", detail) };
+        obstacles.push(expired);
+    }
+    obstacles.extend(candidate::obstacles(facts));
+    let ahead = facts.estimate.position.unwrap_or(1).saturating_sub(1);
+    if ahead > 0 {
+        let detail = format!("about {ahead} tasks of its queue go before it");
+        obstacles.push(Obstacle { count: Some(ahead), ..Obstacle::new("tasks_ahead", detail) });
+    }
+    let summary = match obstacles.first() {
+        Some(first) => format!("it waits for a worker: {}", first.detail),
+        None => "nothing stands in its way: the next poll of a worker that takes it gets it".into(),
+    };
+    (summary, obstacles)
+}
+
+fn waits(code: &'static str, why: &str, until: Timestamp, facts: &Facts<'_>) -> Told {
+    let left = until.since(facts.now);
+    let detail = if left.is_zero() {
+        format!("{why}; it is due and about to be offered")
+    } else {
+        format!("{why}; it goes on in {}", shown(left))
+    };
+    let obstacle = Obstacle { until: Some(until), ..Obstacle::new(code, detail.clone()) };
+    (detail, vec![obstacle])
+}
+
+fn blocked(facts: &Facts<'_>) -> Told {
+    let key = facts.task.spec.ordering_key.as_ref().map_or("", |key| key.as_str());
+    let detail = match facts.holder {
+        Some(holder) => format!("task {holder} holds its ordering key {key:?}"),
+        None => format!("another task holds its ordering key {key:?}"),
+    };
+    let obstacle = Obstacle { task: facts.holder, ..Obstacle::new("ordering_key", detail.clone()) };
+    (detail, vec![obstacle])
+}
+
+fn held(lease: &Lease, facts: &Facts<'_>) -> Told {
+    let (task, now) = (facts.task, facts.now);
+    let worker = Some(lease.worker);
+    let mut obstacles = Vec::new();
+    let silent = match facts.workers.iter().find(|(worker, _)| worker.id == lease.worker) {
+        Some((worker, _)) => now.since(worker.seen_at),
+        None => Duration::MAX,
+    };
+    if silent > facts.lease {
+        let detail = match silent {
+            Duration::MAX => {
+                "its worker is not known any more: the lease is being reclaimed".into()
+            }
+            silent => format!(
+                "its worker has not been heard of for {}: the lease is being reclaimed",
+                shown(silent)
+            ),
+        };
+        obstacles.push(Obstacle { worker, ..Obstacle::new("lease_expired", detail) });
+    }
+    if let Some(asked) = lease.cancel_requested {
+        let ago = shown(now.since(asked.at));
+        let detail = format!("cancelling was asked of its worker {ago} ago");
+        obstacles.push(Obstacle { worker, ..Obstacle::new("cancel_requested", detail) });
+    }
+    let since = |at: Timestamp| shown(now.since(at));
+    let summary = match lease.started {
+        None => {
+            let detail = "its worker has claimed but not started it";
+            obstacles.push(Obstacle { worker, ..Obstacle::new("not_started", detail) });
+            format!("worker {} claimed it {} ago", lease.worker, since(lease.claimed.at))
+        }
+        Some(started) => {
+            let until = started.at.plus(task.timeout);
+            let times_out = shown(until.since(now));
+            format!(
+                "it has been running on worker {} for {}; it times out in {times_out}",
+                lease.worker,
+                since(started.at)
+            )
+        }
+    };
+    (summary, obstacles)
+}
+
+fn ended(how: &str, reason: &str, task: &Task) -> String {
+    let (attempts, reason) = (task.counts.attempts, reason.replace('_', " "));
+    match &task.error {
+        Some(error) => {
+            let kind = error.kind.as_str();
+            format!("it {how} after {attempts} attempts, {reason}; the last failure was {kind}")
+        }
+        None => format!("it {how} after {attempts} attempts: {reason}"),
+    }
+}
+
+/// A length of time for people.
+pub(super) fn shown(span: Duration) -> String {
+    match span.as_secs() {
+        0..60 => format!("{:.1} s", span.as_secs_f64()),
+        60..7_200 => format!("{} min", span.as_secs() / 60),
+        7_200..172_800 => format!("{} h", span.as_secs() / 3_600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/explain.rs"]
+mod tests;

@@ -1,0 +1,134 @@
+//! Operators' calls on the server and its store.
+
+use std::path::Path;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use tasklane_client::wire;
+use tasklane_core::StateName;
+use tasklane_store::{Durability, Pruned, StoreError};
+
+use crate::engine::{EngineError, NotReady};
+use crate::http::problem::{self, Refused};
+use crate::http::query::{Nothing, Parameters};
+use crate::http::{App, body, respond, stats};
+
+use wire::{Seconds, Time};
+
+/// Look at how the server is doing
+#[utoipa::path(get, path = "/health", tag = "operators",
+    responses((status = 200, description = "How it is doing, also when it is not well",
+        body = wire::Health)))]
+pub(crate) async fn get_health(
+    State(engine): App,
+    _: Parameters<Nothing>,
+) -> Result<Response, Refused> {
+    let (status, reason) = match engine.ready().await {
+        Ok(()) => ("ok", None),
+        Err(NotReady::Draining) => ("draining", None),
+        Err(NotReady::Store(reason)) => ("unavailable", Some(reason.into())),
+    };
+    // A store that does not answer is told of above; workers are then not known.
+    let workers = match status {
+        "unavailable" => Vec::new(),
+        _ => engine.workers().await?.into_iter().map(|(worker, _)| worker).collect(),
+    };
+    let health = wire::Health {
+        status: status.into(),
+        reason,
+        version: env!("CARGO_PKG_VERSION").into(),
+        durability: engine.durability().as_str().into(),
+        now: Time(engine.now()),
+        uptime_seconds: Seconds(engine.uptime()),
+        workers: stats::worker_counts(&workers),
+        parked_polls: engine.parked() as u64,
+        open_breakers: engine.open_breakers() as u64,
+    };
+    Ok(respond::json(StatusCode::OK, &health))
+}
+
+/// Clean up now
+///
+/// Removes what has been kept long enough; with `emergency` everything that has ended.
+#[utoipa::path(post, path = "/maintenance", tag = "operators",
+    request_body = Option<wire::Maintenance>,
+    responses((status = 200, description = "What was removed", body = wire::Removed)))]
+pub(crate) async fn clean_up(
+    State(engine): App,
+    _: Parameters<Nothing>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let bytes = body::read_optional(&engine, request).await?;
+    let wanted: wire::Maintenance = match &bytes {
+        Some(bytes) => body::parse(bytes)?,
+        None => wire::Maintenance::default(),
+    };
+    let started = Instant::now();
+    let pruned = engine.clean_up(wanted.emergency).await?;
+    let removed = removed(&pruned, Seconds(started.elapsed()));
+    Ok(respond::written(&engine, StatusCode::OK, &removed))
+}
+
+fn removed(pruned: &Pruned, took_seconds: Seconds) -> wire::Removed {
+    let terminal = StateName::ALL.into_iter().filter(|state| state.is_terminal());
+    let count = |state: StateName| pruned.tasks.get(state.index()).copied().unwrap_or_default();
+    wire::Removed {
+        tasks: terminal.map(|state| (state.as_str().into(), count(state))).collect(),
+        events: pruned.events,
+        idempotency_records: pruned.idempotency_records,
+        workers: pruned.workers,
+        more: pruned.more,
+        took_seconds,
+    }
+}
+
+/// Copy the store to a new file on the server's machine
+#[utoipa::path(post, path = "/backup", tag = "operators", request_body = wire::Backup,
+    responses((status = 200, description = "The copy is on disk", body = wire::BackedUp),
+        (status = 501, description = "This store has no file to copy", body = wire::Problem,
+            content_type = "application/problem+json")))]
+pub(crate) async fn back_up(
+    State(engine): App,
+    _: Parameters<Nothing>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let bytes = body::read(&engine, request).await?;
+    let wanted: wire::Backup = body::parse(&bytes)?;
+    let to = Path::new(&*wanted.to);
+    // A store without a file says so itself, whatever the name.
+    if engine.durability() != Durability::Memory {
+        check_new_file(&wanted.to)?;
+    }
+    let took = engine.backup(to).await.map_err(|error| match &error {
+        EngineError::Store(StoreError::Unavailable(reason)) => {
+            tracing::warn!(%reason, "a backup failed");
+            Refused::new(problem::STORE_UNAVAILABLE, "the copy could not be written: see the log")
+        }
+        _ => error.into(),
+    })?;
+    let answer = wire::BackedUp { to: wanted.to, took_seconds: Seconds(took) };
+    Ok(respond::json(StatusCode::OK, &answer))
+}
+
+/// A copy gets a new file in a folder that is there. Two looks at the file system: short enough to
+/// be made here.
+fn check_new_file(name: &str) -> Result<(), Refused> {
+    let refused =
+        |kind, code: &'static str, detail: &str| Err(Refused::field(kind, "/to", code, detail));
+    let failed = problem::VALIDATION_FAILED;
+    let path = Path::new(name);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if name.is_empty() {
+        refused(failed, "empty", "must be the name of a file")
+    } else if name.contains('\0') {
+        refused(problem::INVALID_CHARACTERS, "invalid-characters", "contains a NUL")
+    } else if path.file_name().is_none() || path.exists() {
+        refused(failed, "exists", "is there already; choose a new file")
+    } else if folder.is_some_and(|folder| !folder.is_dir()) {
+        refused(failed, "malformed", "is in a folder that is not there")
+    } else {
+        Ok(())
+    }
+}

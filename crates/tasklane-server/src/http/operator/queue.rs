@@ -1,0 +1,261 @@
+//! Operators' calls on queues.
+
+use std::time::Duration;
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use tasklane_client::wire;
+use tasklane_core::{
+    Aging, DepthLimits, Intent, Invalid, Order, Priority, QueueName, QueueSettings, Retention,
+    StateName, Weight, Weights, limits,
+};
+use tasklane_store::{Filter, QueueState};
+
+use crate::engine::{Engine, EngineError, Sweep};
+use crate::http::filter::CURSOR;
+use crate::http::list::changed;
+use crate::http::problem::{self, Refused};
+use crate::http::query::{self, Form, Known, Nothing, Parameters, known, parameters};
+use crate::http::{App, body, filter, respond};
+
+use wire::Seconds;
+
+const QUEUE: &[Known] =
+    &[known("queue", Form::Text, "In this queue, or queues that begin so with `*`; else in all.")];
+
+parameters!(
+    /// Of cancelling what waits.
+    PurgePriority = [QUEUE, CURSOR]
+);
+
+/// List queues, by name
+#[utoipa::path(get, path = "/queues", tag = "operators",
+    responses((status = 200, description = "All queues", body = wire::QueuePage)))]
+pub(crate) async fn list_queues(
+    State(engine): App,
+    _: Parameters<Nothing>,
+) -> Result<Response, Refused> {
+    let queues = engine.queues().await?;
+    let page = wire::QueuePage { queues: queues.iter().map(shown).collect() };
+    Ok(respond::json(StatusCode::OK, &page))
+}
+
+/// Look at a queue
+#[utoipa::path(get, path = "/queues/{name}", tag = "operators",
+    params(("name" = String, Path, description = "The queue")),
+    responses((status = 200, description = "The queue", body = wire::Queue)))]
+pub(crate) async fn get_queue(
+    State(engine): App,
+    Path(name): Path<String>,
+    _: Parameters<Nothing>,
+) -> Result<Response, Refused> {
+    // What is no name cannot be there.
+    let name = QueueName::new(name).map_err(|_| Refused::not_found("queue"))?;
+    let state = engine.queue(&name).await?;
+    Ok(respond::json(StatusCode::OK, &shown(&state)))
+}
+
+/// Change a queue's settings; makes the queue known
+#[utoipa::path(patch, path = "/queues/{name}", tag = "operators",
+    params(("name" = String, Path, description = "The queue")),
+    request_body = wire::QueuePatch,
+    responses((status = 200, description = "The queue", body = wire::Queue)))]
+pub(crate) async fn update_queue(
+    State(engine): App,
+    Path(name): Path<String>,
+    _: Parameters<Nothing>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let name = queue_name(&name)?;
+    let bytes = body::read(&engine, request).await?;
+    let patch: wire::QueuePatch = body::parse(&bytes)?;
+    if patch == wire::QueuePatch::default() {
+        let detail = "give at least one member to change";
+        return Err(Refused::field(problem::VALIDATION_FAILED, "", "empty", detail));
+    }
+    let state = engine.adjust(&name, |settings| Ok(apply(&patch, settings)?)).await?;
+    Ok(respond::written(&engine, StatusCode::OK, &shown(&state)))
+}
+
+/// Pause a queue: nothing is claimed from it
+#[utoipa::path(post, path = "/queues/{name}/pause", tag = "operators",
+    params(("name" = String, Path, description = "The queue")),
+    responses((status = 200, description = "The queue", body = wire::Queue)))]
+pub(crate) async fn pause_queue(
+    State(engine): App,
+    Path(name): Path<String>,
+    _: Parameters<Nothing>,
+) -> Result<Response, Refused> {
+    set_paused(&engine, &name, true).await
+}
+
+/// Resume a queue
+#[utoipa::path(post, path = "/queues/{name}/resume", tag = "operators",
+    params(("name" = String, Path, description = "The queue")),
+    responses((status = 200, description = "The queue", body = wire::Queue)))]
+pub(crate) async fn resume_queue(
+    State(engine): App,
+    Path(name): Path<String>,
+    _: Parameters<Nothing>,
+) -> Result<Response, Refused> {
+    set_paused(&engine, &name, false).await
+}
+
+async fn set_paused(engine: &Engine, name: &str, paused: bool) -> Result<Response, Refused> {
+    let set = |settings: &mut QueueSettings| {
+        settings.paused = paused;
+        Ok::<_, EngineError>(())
+    };
+    let state = engine.adjust(&queue_name(name)?, set).await?;
+    Ok(respond::written(engine, StatusCode::OK, &shown(&state)))
+}
+
+/// Cancel what waits at a priority
+///
+/// Pending, scheduled, retrying and blocked tasks; what a worker holds is left alone. In slices, up
+/// to 10,000 tasks or about five seconds; then `more` says that there is more.
+#[utoipa::path(delete, path = "/queues/{name}", tag = "operators",
+    params(("name" = String, Path,
+        description = "Here the priority: critical, high, normal, low, or a number from 0 to 3"),
+        PurgePriority),
+    responses((status = 200, description = "What was cancelled", body = wire::Changed)))]
+pub(crate) async fn purge_priority(
+    State(engine): App,
+    Path(priority): Path<String>,
+    parameters: Parameters<PurgePriority>,
+) -> Result<Response, Refused> {
+    let after = filter::after(&parameters)?;
+    let priority = query::priority(&priority, "/priority")?;
+    let filter = Filter {
+        states: StateName::ALL.into_iter().filter(|state| state.is_waiting()).collect(),
+        priority: Some(priority),
+        ..filter::from_query(&parameters)?
+    };
+    let (what, intent) = ("cancel what waits at a priority", Intent::Cancel);
+    let swept = engine.sweep(Sweep { what, filter, after, intent, per_second: None }).await?;
+    Ok(changed(&engine, &swept))
+}
+
+fn queue_name(text: &str) -> Result<QueueName, Refused> {
+    QueueName::new(text).map_err(|invalid| Refused::invalid("", &invalid))
+}
+
+/// What a patch changes; what is absent stays.
+fn apply(patch: &wire::QueuePatch, settings: &mut QueueSettings) -> Result<(), Invalid> {
+    if let Some(paused) = patch.paused {
+        settings.paused = paused;
+    }
+    if let Some(weight) = patch.weight {
+        settings.weight = Weight::new(weight)?;
+    }
+    settings.order = match (&patch.aging, patch.weights) {
+        (Some(_), Some(_)) => {
+            let expected = "left out when aging is given";
+            let problem = tasklane_core::Problem::Malformed { expected };
+            return Err(Invalid::new("weights", problem));
+        }
+        (Some(aging), None) => {
+            let span = |seconds: Option<Seconds>| seconds.map(|seconds| bounded(seconds.0));
+            let aging = Aging::new(
+                span(aging.normal_seconds).transpose()?,
+                span(aging.high_seconds).transpose()?,
+                span(aging.critical_seconds).transpose()?,
+            );
+            Order::Aging(aging?)
+        }
+        (None, Some([critical, high, normal, low])) => {
+            Order::Weighted(Weights::new(critical, high, normal, low)?)
+        }
+        (None, None) => settings.order,
+    };
+    if let Some(depth) = patch.depth_limits {
+        settings.depth = DepthLimits::new(depth.normal, depth.high, depth.all)
+            .map_err(|invalid| Invalid::new("depth_limits", invalid.problem))?;
+    }
+    if let Some(kept) = patch.retention {
+        let span = |seconds: Option<Seconds>| seconds.map(|seconds| seconds.0);
+        settings.retention = Some(Retention {
+            completed: span(kept.completed_seconds),
+            cancelled: span(kept.cancelled_seconds),
+            failed: span(kept.failed_seconds),
+            dead_letter: span(kept.dead_letter_seconds),
+        });
+    }
+    Ok(())
+}
+
+/// A waiting time longer than any task can wait is a mistake.
+fn bounded(span: Duration) -> Result<Duration, Invalid> {
+    let fits = span <= limits::SCHEDULE_AHEAD_MAX;
+    fits.then_some(span).ok_or(Invalid::out_of_range("aging", "up to five years"))
+}
+
+fn shown(state: &QueueState) -> wire::Queue {
+    let settings = &state.settings;
+    let (order, aging, weights) = match &settings.order {
+        Order::Aging(aging) => {
+            let after = |level| aging.threshold(level).map(Seconds);
+            let aging = wire::AgingSettings {
+                normal_seconds: after(Priority::Normal),
+                high_seconds: after(Priority::High),
+                critical_seconds: after(Priority::Critical),
+            };
+            ("aging", Some(aging), None)
+        }
+        Order::Weighted(weights) => {
+            ("weighted", None, Some(Priority::DESCENDING.map(|priority| weights.of(priority))))
+        }
+    };
+    let DepthLimits { normal, high, all } = settings.depth;
+    let retention = settings.retention.map(|kept| wire::RetentionSettings {
+        completed_seconds: kept.completed.map(Seconds),
+        cancelled_seconds: kept.cancelled.map(Seconds),
+        failed_seconds: kept.failed.map(Seconds),
+        dead_letter_seconds: kept.dead_letter.map(Seconds),
+    });
+    wire::Queue {
+        name: state.queue.as_str().into(),
+        paused: settings.paused,
+        depth: state.depth,
+        weight: settings.weight.get(),
+        order: order.into(),
+        aging,
+        weights,
+        depth_limits: wire::DepthSettings { normal, high, all },
+        retention,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patched(patch: &str) -> Result<QueueSettings, Invalid> {
+        let mut settings = QueueSettings::default();
+        apply(&serde_json::from_str(patch).unwrap(), &mut settings)?;
+        Ok(settings)
+    }
+
+    #[test]
+    fn what_is_absent_stays() {
+        let settings = patched(r#"{"paused": true}"#).unwrap();
+        assert_eq!(settings, QueueSettings { paused: true, ..QueueSettings::default() });
+        let settings = patched(r#"{"aging": {}}"#).unwrap();
+        assert_eq!(settings.order, Order::Aging(Aging::OFF));
+        let settings = patched(r#"{"weights": [4, 3, 2, 1]}"#).unwrap();
+        assert_eq!(settings.order, Order::Weighted(Weights::new(4, 3, 2, 1).unwrap()));
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let field = |patch| patched(patch).unwrap_err().field;
+        assert_eq!(field(r#"{"weight": 0}"#), "weight");
+        assert_eq!(field(r#"{"weights": [1, 1, 1, 0]}"#), "weights");
+        assert_eq!(field(r#"{"weights": [1, 1, 1, 1], "aging": {}}"#), "weights");
+        let aging = r#"{"aging": {"normal_seconds": 9, "high_seconds": 1}}"#;
+        assert_eq!(field(aging), "aging");
+        let depth = r#"{"depth_limits": {"normal": 9, "high": 1, "all": 10}}"#;
+        assert_eq!(field(depth), "depth_limits");
+    }
+}
