@@ -15,6 +15,7 @@ use super::filter::Wish;
 use super::frame::Frame;
 use super::reader::{Ending, Next, Reader};
 use crate::engine::{Engine, Through};
+use crate::http::query::Parameters;
 use crate::limits::{READER_CURSOR_EVERY, READER_KEEP_ALIVE};
 use crate::settings::Settings;
 
@@ -36,8 +37,7 @@ impl Scene {
     }
 
     async fn reader(&self, query: &str) -> Reader {
-        let uri = format!("/events?{query}").parse().unwrap();
-        let wish = Wish::read(&uri, &HeaderMap::new()).unwrap();
+        let wish = wish(query);
         let reader = Reader::new(Arc::clone(&self.engine), wish, Through::Stream).await;
         let mut reader = reader.unwrap();
         assert_eq!(frames(reader.next().await)[0].kind, "system.hello");
@@ -55,6 +55,10 @@ impl Drop for Scene {
     fn drop(&mut self) {
         self.stop.cancel();
     }
+}
+
+fn wish(query: &str) -> Wish {
+    Wish::read(&Parameters::read(query).unwrap(), &HeaderMap::new()).unwrap()
 }
 
 fn frames(next: Next) -> Vec<Frame> {
@@ -132,8 +136,7 @@ async fn only_who_has_once_kept_up_can_be_too_slow() {
     }
     scene.engine.feed().ahead_by(tasklane_store::Cursor::OLDEST, 600).await;
     assert!(matches!(live.next().await, Next::End(_, Ending::Slow)));
-    let uri = format!("/events?cursor={}", tasklane_store::Cursor::OLDEST).parse().unwrap();
-    let wish = Wish::read(&uri, &HeaderMap::new()).unwrap();
+    let wish = wish(&format!("cursor={}", tasklane_store::Cursor::OLDEST));
     let late = Reader::new(Arc::clone(&scene.engine), wish, Through::Stream).await;
     let mut late = late.unwrap();
     let mut count = 0;
