@@ -22,6 +22,8 @@ const LAYERS: [(&str, &[&str]); 8] = [
         ],
     ),
 ];
+/// Whom a crate's tests may use besides: a server is tested on a real store.
+const IN_TESTS: [(&str, &[&str]); 1] = [("tasklane-server", &["tasklane-sqlite"])];
 const ENGINES: &[&str] = &["rusqlite", "tokio-postgres", "deadpool-postgres", "redis"];
 const WEB: &[&str] = &["axum", "hyper", "http", "tower", "tower-http", "reqwest"];
 const ASYNC_AND_CHANCE: &[&str] = &["tokio", "futures", "async-trait", "getrandom", "rand"];
@@ -45,14 +47,21 @@ pub(crate) fn misdirected(manifest: &str) -> Vec<String> {
     let foreign = FOREIGN.iter().filter(|(known, _)| *known == name);
     let foreign: Vec<_> =
         foreign.flat_map(|(_, groups)| groups.iter().copied().flatten()).collect();
-    let wrong = |used: &&String| {
+    let in_tests = IN_TESTS.iter().filter(|(known, _)| *known == name);
+    let in_tests: Vec<_> = in_tests.flat_map(|(_, more)| more.iter()).collect();
+    let wrong = |(tests, used): &(bool, String)| {
         let used = used.as_str();
         let ours = used == "tasklane" || used.starts_with("tasklane-");
         // Its own name is there when its tests want more features of it.
-        (ours && used != name && !layer.contains(&used)) || foreign.iter().any(|f| **f == used)
+        let allowed = used == name
+            || layer.contains(&used)
+            || (*tests && in_tests.iter().any(|more| **more == used));
+        (ours && !allowed) || foreign.iter().any(|f| **f == used)
     };
-    let used = dependencies(manifest);
-    used.iter().filter(wrong).map(|used| format!("{name} must not use {used}")).collect()
+    let used = [false, true].into_iter();
+    let used = used
+        .flat_map(|tests| dependencies(manifest, tests).into_iter().map(move |used| (tests, used)));
+    used.filter(wrong).map(|(_, used)| format!("{name} must not use {used}")).collect()
 }
 
 /// Entries of the root's dependencies without a reason beside them.
@@ -79,16 +88,18 @@ fn package_name(manifest: &str) -> String {
     name.unwrap_or_default().trim_matches('"').to_owned()
 }
 
-/// Every crate named as a dependency: plain, for tests, for builds, for one platform, renamed.
-fn dependencies(manifest: &str) -> Vec<String> {
+/// Every crate named as a dependency of tests, or of all else: plain, for builds, for one platform,
+/// renamed.
+fn dependencies(manifest: &str, tests: bool) -> Vec<String> {
+    let wanted = |header: &str| header.contains("dev-dependencies") == tests;
     let names = |line: &str| line.split(['=', '.']).next().unwrap_or_default().trim().to_owned();
-    let plain = section(manifest, |header| header.ends_with("dependencies"));
+    let plain = section(manifest, |header| header.ends_with("dependencies") && wanted(header));
     let renamed =
         plain.iter().filter_map(|line| line.split_once("package = \"")?.1.split_once('"'));
     let mut found: Vec<_> = renamed.map(|(name, _)| name.to_owned()).collect();
     found.extend(plain.iter().map(|line| names(line)));
     // `[dependencies.name]`
-    let headers = manifest.lines().filter_map(header);
+    let headers = manifest.lines().filter_map(header).filter(|header| wanted(header));
     let long =
         headers.filter_map(|header| header.split_once("dependencies.").map(|(_, name)| name));
     found.extend(long.map(str::to_owned));
@@ -134,6 +145,9 @@ mod tests {
             ("tasklane-sqlite", "[dependencies]\naxum = \"0.8\""),
             ("tasklane-sqlite", "[dependencies]\ntasklane-server.workspace = true"),
             ("tasklane-server", "[dependencies]\nrusqlite.workspace = true"),
+            ("tasklane-server", "[dependencies]\ntasklane-sqlite.workspace = true"),
+            ("tasklane-server", "[dev-dependencies]\ntasklane-postgres.workspace = true"),
+            ("tasklane-server", "[dev-dependencies]\nrusqlite.workspace = true"),
             ("tasklane-client", "[dependencies]\ntasklane-store.workspace = true"),
             ("tasklane-new", "[dependencies]\nbytes.workspace = true"),
         ] {
@@ -147,6 +161,7 @@ mod tests {
             ("tasklane-core", "[dependencies]\nbytes.workspace = true"),
             ("tasklane-store", "[dependencies]\ntasklane-core.workspace = true\ntokio = \"1\""),
             ("tasklane-sqlite", "[dev-dependencies]\ntasklane-store = { workspace = true }"),
+            ("tasklane-server", "[dev-dependencies]\ntasklane-sqlite.workspace = true"),
         ] {
             assert_eq!(misdirected(&manifest(name, good)), Vec::<String>::new(), "{name}: {good}");
         }

@@ -220,10 +220,12 @@ impl Feed {
                     if page.gap || !page.events.is_empty() {
                         return Ok(Slice::whole(page));
                     }
+                    // Ahead of the follower, for the store has told this reader more: ask again soon.
+                    let _ = tokio::time::timeout(FEED_LOOK_EVERY, head.changed()).await;
                 }
-                Look::End | Look::Elsewhere => {}
+                // It cannot end while this borrows its sender.
+                Look::End | Look::Elsewhere => drop(head.changed().await),
             }
-            let _ = tokio::time::timeout(FEED_LOOK_EVERY, head.changed()).await;
         }
     }
 

@@ -30,6 +30,8 @@ mod settle;
 mod snapshot;
 mod statistics;
 mod submit;
+#[cfg(test)]
+mod tests;
 mod wait;
 mod worker;
 

@@ -285,6 +285,9 @@ fn depths_and_figures_are_told_to_those_who_are_live() {
     assert_eq!(heard.data["data"]["depths"], json!([0, 0, 0, 0]));
     let done = |heard: &Heard| heard.data["data"]["throughput"]["completed_last_minute"] == 1;
     while !done(&figures.expect_kind("system.metrics")) {}
+    let heard = figures.expect();
+    assert_eq!(heard.data["data"]["stats"]["total_tasks"], 1);
+    assert_eq!(heard.data["data"]["stats"]["throughput"], heard.data["data"]["throughput"]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::frame;
 use super::kind::{QUEUE_DEPTH, SYSTEM_METRICS};
 use crate::engine::{Bulletin, Engine, Told};
-use crate::http::lately;
+use crate::http::{lately, stats};
 
 /// By critical, high, normal and low.
 type Depths = [u64; Priority::COUNT];
@@ -27,14 +27,21 @@ pub(crate) async fn run(engine: Arc<Engine>, stop: CancellationToken) {
         if engine.feed().readers() == 0 {
             continue;
         }
-        match engine.store().stats().await {
-            Ok(stats) => tell(&engine, &stats, &mut known),
-            Err(error) => tracing::warn!(%error, "depths could not be told; it is tried again"),
-        }
+        let entries = match engine.store().stats().await {
+            Ok(stats) => tell_depths(&stats, &mut known),
+            Err(error) => {
+                tracing::warn!(%error, "depths could not be told; it is tried again");
+                continue;
+            }
+        };
+        let figures = tell_figures(&engine).await;
+        let entries = entries.into_iter().chain([figures]).collect();
+        engine.bulletin().send_replace(Arc::new(Bulletin { entries }));
     }
 }
 
-fn tell(engine: &Engine, stats: &Stats, known: &mut HashMap<QueueName, Depths>) {
+/// What has changed since it was last told.
+fn tell_depths(stats: &Stats, known: &mut HashMap<QueueName, Depths>) -> Vec<Told> {
     let fresh = depths(stats);
     let mut entries = Vec::new();
     let mut depth = |queue: &QueueName, depths: Depths| {
@@ -53,11 +60,16 @@ fn tell(engine: &Engine, stats: &Stats, known: &mut HashMap<QueueName, Depths>) 
         depth(queue, Depths::default());
     }
     *known = fresh;
+    entries
+}
+
+/// Everything counted, as far as the store gives it now.
+async fn tell_figures(engine: &Engine) -> Told {
     let throughput = Some(lately::throughput(&engine.statistics()));
-    let data = wire::EventData { throughput, ..Default::default() };
-    let text = frame::text(&frame::told(SYSTEM_METRICS, stats.now, data));
-    entries.push(Told { kind: SYSTEM_METRICS, queue: None, text });
-    engine.bulletin().send_replace(Arc::new(Bulletin { entries }));
+    let stats = stats::gather(engine, None).await.ok().map(Box::new);
+    let data = wire::EventData { throughput, stats, ..Default::default() };
+    let text = frame::text(&frame::told(SYSTEM_METRICS, engine.now(), data));
+    Told { kind: SYSTEM_METRICS, queue: None, text }
 }
 
 fn depths(stats: &Stats) -> HashMap<QueueName, Depths> {

@@ -2,17 +2,30 @@
 
 use std::collections::HashSet;
 
-use axum::extract::Query;
-use axum::http::{HeaderMap, Uri};
+use axum::http::HeaderMap;
 use tasklane_core::{Names, Pattern, QueueName, TaskId};
 use tasklane_store::{Cursor, FeedEvent, Subject};
 
 use super::kind;
 use crate::engine::Told;
 use crate::http::problem::{self, Refused};
+use crate::http::query::{Form, Known, Parameters, known, parameters};
 use crate::limits::FILTER_NAMES_MAX;
 
 const LAST_EVENT_ID: &str = "last-event-id";
+
+const EVENTS: &[Known] = &[
+    known("kinds", Form::Text, "Only these kinds, for example task.completed,worker.*"),
+    known("type", Form::Text, "Only tasks of these types, separated by commas"),
+    known("queue", Form::Text, "Only of these queues, separated by commas"),
+    known("task_id", Form::Text, "Only of these tasks, separated by commas"),
+    known("cursor", Form::Text, "Go on after this event; the header Last-Event-ID counts more"),
+];
+
+parameters!(
+    /// What live readers may ask for.
+    Events = [EVENTS]
+);
 
 /// What a live reader asked for.
 #[derive(Debug)]
@@ -33,42 +46,34 @@ pub(super) struct Filter {
 }
 
 impl Wish {
-    /// Reads the query, and where a client that comes back left off.
-    pub(super) fn read(uri: &Uri, headers: &HeaderMap) -> Result<Self, Refused> {
-        let malformed = |_| refused("", "malformed", "the query is not well-formed");
-        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(malformed)?;
-        let (mut kinds, mut types, mut queues) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut tasks, mut cursor) = (Vec::new(), None);
-        for (name, value) in &pairs {
-            let list = match name.as_str() {
-                "kinds" => &mut kinds,
-                "type" => &mut types,
-                "queue" => &mut queues,
-                "task_id" => &mut tasks,
-                "cursor" => {
-                    cursor = Some(read_cursor(value)?);
-                    continue;
-                }
-                _ => return Err(refused(name, "unknown-field", "is not known here")),
-            };
-            list.extend(value.split(',').map(str::trim));
-            if list.len() > FILTER_NAMES_MAX {
+    /// Reads what was asked for, and where a client that comes back left off.
+    pub(super) fn read(
+        parameters: &Parameters<Events>,
+        headers: &HeaderMap,
+    ) -> Result<Self, Refused> {
+        let list = |name| -> Result<Vec<&str>, Refused> {
+            let text = parameters.text(name)?;
+            let names: Vec<_> = text.into_iter().flat_map(|text| text.split(',')).collect();
+            if names.len() > FILTER_NAMES_MAX {
                 let detail = format!("at most {FILTER_NAMES_MAX}");
                 return Err(refused(name, "too-many", &detail));
             }
-        }
+            Ok(names.into_iter().map(str::trim).collect())
+        };
         // The client that comes back repeats its first address: what it saw last is newer.
         let header = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("-"));
-        if let Some(seen) = header.filter(|seen| !seen.is_empty()) {
-            cursor = Some(read_cursor(seen)?);
-        }
-        let filter = Filter {
-            kinds: read_kinds(&kinds)?,
-            types: read_names("type", &types)?,
-            queues: read_names("queue", &queues)?,
-            tasks: read_tasks(&tasks)?,
+        let seen = header.filter(|seen| !seen.is_empty());
+        let cursor = match seen {
+            Some(seen) => Some(seen),
+            None => parameters.text("cursor")?,
         };
-        Ok(Self { filter, cursor })
+        let filter = Filter {
+            kinds: read_kinds(&list("kinds")?)?,
+            types: read_names("type", &list("type")?)?,
+            queues: read_names("queue", &list("queue")?)?,
+            tasks: read_tasks(&list("task_id")?)?,
+        };
+        Ok(Self { filter, cursor: cursor.map(read_cursor).transpose()? })
     }
 }
 
@@ -108,8 +113,7 @@ impl Filter {
 }
 
 fn refused(name: &str, code: &'static str, detail: &str) -> Refused {
-    let pointer: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-    Refused::field(problem::VALIDATION_FAILED, pointer, code, detail)
+    Refused::field(problem::VALIDATION_FAILED, format!("?{name}"), code, detail)
 }
 
 fn read_cursor(text: &str) -> Result<Cursor, Refused> {
@@ -168,7 +172,7 @@ mod tests {
     use tasklane_store::{Position, QueueChange, WorkerChange};
 
     fn read(query: &str) -> Result<Wish, Refused> {
-        Wish::read(&format!("/events?{query}").parse().unwrap(), &HeaderMap::new())
+        Wish::read(&Parameters::read(query)?, &HeaderMap::new())
     }
 
     fn event(subject: Subject) -> FeedEvent {
@@ -218,11 +222,11 @@ mod tests {
     #[test]
     fn what_was_seen_last_counts_more_than_the_address() {
         let cursor = |position| Cursor { epoch: 7, position: Position(position) };
-        let uri = format!("/events?cursor={}", cursor(1)).parse().unwrap();
+        let query = Parameters::read(&format!("cursor={}", cursor(1))).unwrap();
         let mut headers = HeaderMap::new();
-        assert_eq!(Wish::read(&uri, &headers).unwrap().cursor, Some(cursor(1)));
+        assert_eq!(Wish::read(&query, &headers).unwrap().cursor, Some(cursor(1)));
         let seen = HeaderValue::try_from(cursor(5).to_string()).unwrap();
         headers.insert(LAST_EVENT_ID, seen);
-        assert_eq!(Wish::read(&uri, &headers).unwrap().cursor, Some(cursor(5)));
+        assert_eq!(Wish::read(&query, &headers).unwrap().cursor, Some(cursor(5)));
     }
 }

@@ -10,6 +10,8 @@ mod kind;
 mod reader;
 mod socket;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use bulletin::run as tell;
 // With what the macro for paths makes beside each.

@@ -9,12 +9,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::SinkExt;
 
-use super::filter::Wish;
+use super::filter::{Events, Wish};
 use super::frame::Frame;
 use super::reader::{Ending, Next, Reader};
 use crate::engine::Through;
 use crate::http::App;
 use crate::http::problem::{self, Refused};
+use crate::http::query::Parameters;
 use crate::limits::{READER_CHUNK_BYTES, READER_END_WITHIN, SOCKET_RECEIVED_BYTES_MAX};
 
 /// The service restarts: come back.
@@ -22,21 +23,19 @@ const RESTART: u16 = 1012;
 
 /// Follow events on a WebSocket
 #[utoipa::path(get, path = "/ws", tag = "producers",
-    params(
-        ("kinds" = Option<String>, Query, description = "For example task.completed,worker.*"),
-        ("type" = Option<String>, Query, description = "Types of tasks, separated by commas"),
-        ("queue" = Option<String>, Query, description = "Queues, separated by commas"),
-        ("task_id" = Option<String>, Query, description = "Tasks, separated by commas"),
-        ("cursor" = Option<String>, Query, description = "Go on after this event"),
-    ),
+    params(Events),
     responses((status = 101, description = "Each text is an event")))]
-pub(crate) async fn socket(State(engine): App, request: Request) -> Result<Response, Refused> {
+pub(crate) async fn socket(
+    State(engine): App,
+    parameters: Parameters<Events>,
+    request: Request,
+) -> Result<Response, Refused> {
     let (mut parts, _) = request.into_parts();
     if !is_own(&parts.headers, &parts.uri) {
         let detail = "a page of another host may not open a WebSocket here";
         return Err(Refused::new(problem::ORIGIN_FORBIDDEN, detail));
     }
-    let wish = Wish::read(&parts.uri, &parts.headers)?;
+    let wish = Wish::read(&parameters, &parts.headers)?;
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await;
     let upgrade = upgrade.map_err(|_| {
         let detail = "ask for an upgrade to WebSocket, version 13";

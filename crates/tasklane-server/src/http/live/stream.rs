@@ -13,12 +13,13 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::Frame as BodyFrame;
 use tokio::sync::mpsc;
 
-use super::filter::Wish;
+use super::filter::{Events, Wish};
 use super::frame::Frame;
 use super::reader::{Ending, Next, Reader};
 use crate::engine::{Engine, Through};
 use crate::http::App;
 use crate::http::problem::Refused;
+use crate::http::query::Parameters;
 use crate::limits::{READER_CHUNK_BYTES, READER_END_WITHIN, READER_RETRY_AFTER};
 use crate::server::Line;
 
@@ -26,17 +27,14 @@ const KEEP_ALIVE: &[u8] = b": nothing new\n\n";
 
 /// Follow events as they happen
 #[utoipa::path(get, path = "/events", tag = "producers",
-    params(
-        ("kinds" = Option<String>, Query, description = "For example task.completed,worker.*"),
-        ("type" = Option<String>, Query, description = "Types of tasks, separated by commas"),
-        ("queue" = Option<String>, Query, description = "Queues, separated by commas"),
-        ("task_id" = Option<String>, Query, description = "Tasks, separated by commas"),
-        ("cursor" = Option<String>, Query, description = "Go on after this event"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The same, and it counts more"),
-    ),
+    params(Events),
     responses((status = 200, content_type = "text/event-stream", body = tasklane_client::wire::Event)))]
-pub(crate) async fn events(State(engine): App, request: Request) -> Result<Response, Refused> {
-    let wish = Wish::read(request.uri(), request.headers())?;
+pub(crate) async fn events(
+    State(engine): App,
+    parameters: Parameters<Events>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let wish = Wish::read(&parameters, request.headers())?;
     let reader = Reader::new(Arc::clone(&engine), wish, Through::Stream).await?;
     let line = request.extensions().get::<Line>().cloned().unwrap_or_default();
     Ok(respond(&engine, reader, line, request.version()))

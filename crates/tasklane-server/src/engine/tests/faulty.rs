@@ -1,0 +1,79 @@
+//! A store whose feed cannot be read now and then.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tasklane_core::lifecycle::Rules;
+use tasklane_core::{Command, QueueName, QueueSettings, Refusal, TaskId};
+use tasklane_core::{Timestamp, Worker, WorkerId, WorkerSpec};
+use tasklane_store::conformance::{ManualClock, NaiveStore};
+use tasklane_store::{
+    Answer, Changed, ClaimRequest, Claimed, Cursor, Direction, FeedPage, Finding, Overdue, Page,
+    Prune, Pruned, Query, QueueState, Renewal, Renewed, Signal, Stats, Status, Store, StoreError,
+    StoredTask, Submission, SubmitRefusal, Submitted, Trail, WorkerRefusal,
+};
+use tokio::sync::watch;
+
+pub(super) struct Faulty {
+    inner: NaiveStore,
+    pub(super) fails: AtomicBool,
+}
+
+impl Faulty {
+    pub(super) fn new() -> Arc<Self> {
+        let clock = Arc::new(ManualClock::default());
+        let inner = NaiveStore::new(clock, Rules::default(), 1);
+        Arc::new(Self { inner, fails: AtomicBool::new(false) })
+    }
+
+    fn unless_failing<'a, T: Send + 'a>(&self, answer: Answer<'a, T>) -> Answer<'a, T> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(StoreError::Unavailable("as the test wishes".into())) });
+        }
+        answer
+    }
+}
+
+macro_rules! pass_on {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {$(
+        fn $name(&self, $($argument: $type),*) -> $answer {
+            self.inner.$name($($argument),*)
+        }
+    )*};
+}
+
+type Each<'a, T, E> = Answer<'a, Vec<Result<T, E>>>;
+
+impl Store for Faulty {
+    fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
+        self.unless_failing(self.inner.events_after(cursor, limit))
+    }
+
+    fn head(&self) -> Answer<'_, Cursor> {
+        self.unless_failing(self.inner.head())
+    }
+
+    pass_on! {
+        fn submit(all: Vec<Submission>) -> Each<'_, Vec<Submitted>, SubmitRefusal>;
+        fn claim(all: Vec<ClaimRequest>) -> Each<'_, Vec<Claimed>, WorkerRefusal>;
+        fn execute(all: Vec<Command>) -> Each<'_, Changed, Refusal>;
+        fn renew(all: Vec<Renewal>) -> Each<'_, Renewed, WorkerRefusal>;
+        fn overdue(limit: usize) -> Answer<'_, Overdue>;
+        fn get(ids: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredTask>>>;
+        fn trail(id: TaskId) -> Answer<'_, Option<Trail>>;
+        fn list(query: Query) -> Answer<'_, Page>;
+        fn stats() -> Answer<'_, Stats>;
+        fn register(spec: WorkerSpec) -> Answer<'_, WorkerId>;
+        fn direct(worker: WorkerId, to: Direction) -> Answer<'_, Result<(), WorkerRefusal>>;
+        fn workers() -> Answer<'_, Vec<Worker>>;
+        fn queues() -> Answer<'_, Vec<QueueState>>;
+        fn configure(queue: QueueName, settings: QueueSettings) -> Answer<'_, ()>;
+        fn watch() -> watch::Receiver<Signal>;
+        fn prune(prune: Prune) -> Answer<'_, Pruned>;
+        fn backup(to: &Path) -> Answer<'_, ()>;
+        fn check() -> Answer<'_, Vec<Finding>>;
+        fn status() -> Status;
+        fn now() -> Timestamp;
+    }
+}

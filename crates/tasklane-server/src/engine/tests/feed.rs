@@ -1,0 +1,124 @@
+//! The feed: nothing missed, nothing twice, whatever happens to the store.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tasklane_core::{QueueName, Timestamp};
+use tasklane_store::{Cursor, FeedEvent, FeedPage, Position, QueueChange, Store, Subject};
+use tokio_util::sync::CancellationToken;
+
+use super::faulty::Faulty;
+use crate::engine::feed::Feed;
+use crate::engine::{Engine, Slice};
+use crate::limits::EVENTS_IN_MEMORY;
+use crate::settings::Settings;
+
+fn page(epoch: u64, positions: std::ops::RangeInclusive<u64>, gap: bool) -> FeedPage {
+    let next = Cursor { epoch, position: Position(*positions.end()) };
+    let event = |position| FeedEvent {
+        at: Timestamp::EPOCH,
+        position: Position(position),
+        subject: Subject::Queue(QueueName::default_queue(), QueueChange::Paused),
+    };
+    FeedPage { events: positions.map(event).collect(), next, gap }
+}
+
+fn at(epoch: u64, position: u64) -> Cursor {
+    Cursor { epoch, position: Position(position) }
+}
+
+fn positions(slice: &Slice) -> Vec<u64> {
+    slice.entries().iter().map(|noted| noted.event.position.0).collect()
+}
+
+fn feed() -> Feed {
+    let feed = Feed::new(Faulty::new());
+    feed.begin(at(5, 10));
+    feed
+}
+
+#[tokio::test]
+async fn readers_pull_by_cursors_of_their_own() {
+    let feed = feed();
+    feed.publish(page(5, 11..=13, false));
+    feed.publish(page(5, 14..=20, false));
+    let first = feed.read(at(5, 10), 2).await.unwrap();
+    assert_eq!((positions(&first), first.next()), (vec![11, 12], at(5, 12)));
+    let rest = feed.read(first.next(), 100).await.unwrap();
+    assert_eq!((positions(&rest), rest.next()), (vec![13], at(5, 13)));
+    let second = feed.read(rest.next(), 3).await.unwrap();
+    assert_eq!(positions(&second), [14, 15, 16]);
+    assert_eq!((feed.behind(at(5, 13)), feed.behind(at(5, 20))), (7, 0));
+}
+
+#[tokio::test]
+async fn who_has_everything_waits_for_the_next() {
+    let feed = Arc::new(feed());
+    let reader = Arc::clone(&feed);
+    let waiting = tokio::spawn(async move { reader.read(at(5, 10), 10).await.unwrap() });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    feed.publish(page(5, 11..=11, false));
+    assert_eq!(positions(&waiting.await.unwrap()), [11]);
+}
+
+#[tokio::test]
+async fn memory_is_bounded_and_what_left_it_is_the_stores() {
+    let feed = feed();
+    let mut last = 10;
+    for _ in 0..20 {
+        feed.publish(page(5, last + 1..=last + 4_096, false));
+        last += 4_096;
+    }
+    let oldest = last - EVENTS_IN_MEMORY as u64;
+    assert_eq!(positions(&feed.read(at(5, oldest), 1).await.unwrap()), [oldest + 1]);
+    // The store behind has nothing of this: it says that the cursor is not one of its own.
+    assert!(feed.read(at(5, oldest - 1), 1).await.unwrap().gap);
+    assert!(feed.read(at(4, last), 1).await.unwrap().gap);
+}
+
+#[tokio::test]
+async fn a_gap_of_the_follower_sends_readers_to_the_store() {
+    let feed = feed();
+    feed.publish(page(5, 11..=12, false));
+    feed.publish(page(5, 50..=51, true));
+    assert_eq!(positions(&feed.read(at(5, 49), 10).await.unwrap()), [50, 51]);
+    assert!(feed.read(at(5, 12), 10).await.unwrap().gap);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_costs_time_but_not_the_place() {
+    let store = Faulty::new();
+    store.fails.store(true, Ordering::Relaxed);
+    let engine = Engine::new(store.clone(), Settings::default());
+    let stop = CancellationToken::new();
+    let following = {
+        let (engine, stop) = (Arc::clone(&engine), stop.clone());
+        tokio::spawn(async move { engine.follow(stop).await })
+    };
+    let pause = |name: String| {
+        let settings = tasklane_core::QueueSettings { paused: true, ..Default::default() };
+        store.configure(QueueName::new(name).unwrap(), settings)
+    };
+    // Before it could begin: not part of what it follows.
+    pause("early".into()).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    store.fails.store(false, Ordering::Relaxed);
+    let mut cursor = engine.feed().head().await;
+    let mut seen = Vec::new();
+    for round in 0..30u64 {
+        pause(format!("q{round}")).await.unwrap();
+        store.fails.store(round % 3 == 1, Ordering::Relaxed);
+        tokio::time::sleep(std::time::Duration::from_millis(100 * (round % 7))).await;
+    }
+    store.fails.store(false, Ordering::Relaxed);
+    while seen.len() < 30 {
+        let slice = engine.feed().read(cursor, 7).await.unwrap();
+        assert!(!slice.gap);
+        seen.extend(positions(&slice));
+        cursor = slice.next();
+    }
+    assert_eq!(seen, (2..=31).collect::<Vec<u64>>());
+    stop.cancel();
+    following.await.unwrap();
+}
