@@ -31,7 +31,7 @@ function thousands(n) { return sprintf("%.1fk", n / 1000) }
 function rate(backlog, label, name, least,   got) {
   if (figure(backlog, name, "per_second") == "") { row(backlog, label, "not measured", thousands(least), "–"); return }
   got = median(figure(backlog, name, "per_second"))
-  row(backlog, label, thousands(got) "/s; p99 " median(figure(backlog, name, "p99_ms")) " ms, longest " median(figure(backlog, name, "longest_ms")) " ms", "≥ " thousands(least) "/s", verdict(backlog, name, got >= least))
+  row(backlog, label, thousands(got) "/s; " cost(backlog, name) ", p99 " median(figure(backlog, name, "p99_ms")) " ms, longest " median(figure(backlog, name, "longest_ms")) " ms", "≥ " thousands(least) "/s", verdict(backlog, name, got >= least))
 }
 # A wait with a greatest value, in ms.
 function wait(backlog, label, name, what, most,   got) {
@@ -43,8 +43,10 @@ function beside_echo(backlog, label, name,   own, echo, ratio) {
   own = figure(backlog, name, "per_second"); echo = figure(backlog, "echo_" name, "per_second")
   if (own == "") { row(backlog, label, "not measured", "≥ 0.6 × echo", "–"); return }
   ratio = median(ratios(own, echo))
-  row(backlog, label, thousands(median(own)) "/s, echo " thousands(median(echo)) "/s: " sprintf("%.2f", ratio) " ×", "≥ 0.6 × echo", verdict(backlog, name, ratio >= 0.6))
+  row(backlog, label, thousands(median(own)) "/s, echo " thousands(median(echo)) "/s: " sprintf("%.2f", ratio) " ×" (figure(backlog, name, "server_us_each") == "" ? "" : "; " cost(backlog, name) ", echo " cost(backlog, "echo_" name)), "≥ 0.6 × echo", verdict(backlog, name, ratio >= 0.6))
 }
+# Processor time of the server: what other processes on the machine change least.
+function cost(backlog, name) { return median(figure(backlog, name, "server_us_each")) " µs of server each" }
 function row(backlog, label, got, target, met) { printf "| %s | %s | %s | %s | %s |\n", backlog == 0 ? "nothing" : backlog / 1000000 " M", label, got, target, met }
 {
   if (!($1 in known)) { known[$1] = 1; backlogs[++count] = $1 }

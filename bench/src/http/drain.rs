@@ -18,7 +18,7 @@ pub(crate) fn run(settings: &Settings) {
     let mut pool = Pool::new();
     let register = |_| Worker::register(&mut pool, settings, "bench", settings.batch);
     let mut workers: Vec<Worker> = (0..settings.workers).map(register).collect();
-    let mut meter = Meter::start(settings.warm_up);
+    let mut meter = Meter::start(settings);
     // Tasks nobody has asked for yet; calls under way; tasks asked for and reported by each.
     let (mut left, mut under_way, mut empty) = (settings.tasks, 0, 0);
     let mut turns = vec![(0, 0); workers.len()];

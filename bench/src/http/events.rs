@@ -1,6 +1,6 @@
 //! From a submission to a reader of live events (SSE on `/api/v1/events`).
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::meter::Meter;
 use crate::pool::Pool;
@@ -19,7 +19,7 @@ pub(crate) fn run(settings: &Settings) {
     pool.make_stream(reader);
     pool.send(reader, &request::bare("GET", &settings.host, "/api/v1/events", "text/event-stream"));
     let mut producer = Producer::start(&mut pool, settings);
-    let mut meter = Meter::start(settings.warm_up);
+    let mut meter = Meter::start(settings);
     let mut stream = Stream::default();
     let mut sent: Vec<Instant> = Vec::new();
     let mut seen = 0;
@@ -27,10 +27,13 @@ pub(crate) fn run(settings: &Settings) {
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let (high, low) = (now_ms >> 16, now_ms & 0xffff);
     let prefix = format!("{high:08x}-{low:04x}-7000-8000-");
-    let mut is_submitted = false;
+    let (mut is_submitted, mut over) = (false, false);
     loop {
-        let ready = pool.next_ready(producer.patience().min(Duration::from_secs(2)));
-        let over = producer.send_due(&mut pool, || {
+        let ready = pool.next_ready(producer.patience());
+        if ready.is_none() && over {
+            break;
+        }
+        over = producer.send_due(&mut pool, || {
             let count = sent.len();
             let id = format!(r#""id":"{prefix}{count:012x}","#);
             let body = request::task(settings, TYPE, &id);
@@ -53,7 +56,6 @@ pub(crate) fn run(settings: &Settings) {
                 });
             }
             Some(index) => assert!(producer.takes(&pool, index)),
-            None if over => break,
             None => {}
         }
         if over && seen == sent.len() {

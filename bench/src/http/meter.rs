@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use crate::settings::Settings;
+
 /// No call should take longer than this under sustained load.
 const STALL: Duration = Duration::from_millis(30);
 
@@ -11,17 +13,19 @@ pub(crate) struct Meter {
     /// When counting begins.
     from: Instant,
     until: Instant,
-    cpu: Option<f64>,
+    /// Of the load and of the server, when counting began.
+    cpu: Option<(f64, f64)>,
+    pid: Option<usize>,
     tasks: usize,
     times: Vec<Duration>,
     refused: usize,
 }
 
 impl Meter {
-    pub(crate) fn start(warm_up: Duration) -> Self {
-        let from = Instant::now() + warm_up;
+    pub(crate) fn start(settings: &Settings) -> Self {
+        let from = Instant::now() + settings.warm_up;
         let times = Vec::with_capacity(1 << 20);
-        Self { from, until: from, cpu: None, tasks: 0, times, refused: 0 }
+        Self { from, until: from, cpu: None, pid: settings.pid, tasks: 0, times, refused: 0 }
     }
 
     /// A call that was sent then and moved so many tasks was answered now.
@@ -30,7 +34,7 @@ impl Meter {
         if now < self.from {
             return;
         }
-        self.cpu.get_or_insert_with(cpu_seconds);
+        self.cpu.get_or_insert_with(|| cpu_seconds(self.pid));
         self.until = now;
         self.tasks += tasks;
         self.times.push(now - sent_at);
@@ -50,18 +54,29 @@ impl Meter {
         };
         let whole = (self.until - self.from).as_secs_f64().max(1e-9);
         let stalls = self.times.iter().filter(|time| **time > STALL).count();
-        let cpu = (cpu_seconds() - self.cpu.unwrap_or_default()) / whole;
+        let (load, server) = cpu_seconds(self.pid);
+        let (load_before, server_before) = self.cpu.unwrap_or((load, server));
+        let load = (load - load_before) / whole;
         let mut line = format!("{what}: tasks={} calls={}", self.tasks, self.times.len());
         write!(line, " per_second={:.0}", self.tasks as f64 / whole).unwrap();
         write!(line, " p50_ms={:.3} p99_ms={:.3}", at(0.5), at(0.99)).unwrap();
         write!(line, " longest_ms={:.1} over_30_ms={stalls}", at(1.0)).unwrap();
-        println!("{line} refused={} load_cpu={cpu:.2}", self.refused);
+        write!(line, " refused={} load_cpu={load:.2}", self.refused).unwrap();
+        if self.pid.is_some() {
+            let each = (server - server_before) * 1e6 / self.tasks.max(1) as f64;
+            write!(line, " server_us_each={each:.2}").unwrap();
+        }
+        println!("{line}");
     }
 }
 
-/// Processor time of this process so far: what the load itself takes from the cores.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+/// Processor time so far of this process, which takes it from the same cores, and of the server.
+fn cpu_seconds(server: Option<usize>) -> (f64, f64) {
+    (cpu_of("self"), server.map_or(0.0, |pid| cpu_of(&pid.to_string())))
+}
+
+fn cpu_of(process: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0);
     (ticks(11) + ticks(12)) / 100.0

@@ -16,8 +16,7 @@ pub(crate) fn run(settings: &Settings) {
     let connections: Vec<usize> =
         (0..settings.connections).map(|_| pool.open(settings.address)).collect();
     let request = request::submission(settings, 1);
-    let (mut submits, mut drains) =
-        (Meter::start(settings.warm_up), Meter::start(settings.warm_up));
+    let (mut submits, mut drains) = (Meter::start(settings), Meter::start(settings));
     let until = Instant::now() + settings.time + settings.warm_up;
     for index in &connections {
         pool.send(*index, &request);

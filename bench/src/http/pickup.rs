@@ -9,28 +9,29 @@ use crate::request;
 use crate::settings::Settings;
 use crate::worker::{Wish, Worker, text_after};
 
-/// Its own type, so that what else is queued is not for its worker.
-const TYPE: &str = "pickup";
 const WISH: Wish = Wish { tasks: 10, wait_ms: 1_000 };
 
 pub(crate) fn run(settings: &Settings) {
+    // A type of this run's own, so that what else is queued is not for its worker.
+    let task_type = format!("pickup.{}", std::process::id());
     let mut pool = Pool::new();
-    let mut worker = Worker::register(&mut pool, settings, TYPE, 2 * WISH.tasks);
+    let mut worker = Worker::register(&mut pool, settings, &task_type, 2 * WISH.tasks);
     let mut producer = Producer::start(&mut pool, settings);
-    let mut meter = Meter::start(settings.warm_up);
+    let mut meter = Meter::start(settings);
     let started = Instant::now();
     worker.turn(&mut pool, Some(WISH));
-    let mut over = false;
+    let (mut over, mut sent_count, mut came) = (false, 0, 0);
     loop {
-        let ready = pool.next_ready(producer.patience().min(Duration::from_secs(2)));
+        let ready = pool.next_ready(producer.patience());
         if ready.is_none() && over {
             break;
         }
         over = producer.send_due(&mut pool, || {
             // The time goes with the task as a label, and comes back with it.
+            sent_count += 1;
             let sent = started.elapsed().as_nanos();
             let label = format!(r#""metadata":{{"sent":"{sent:020}"}},"#);
-            let body = request::task(settings, TYPE, &label);
+            let body = request::task(settings, &task_type, &label);
             request::post(&settings.host, "/api/v1/tasks", body.as_bytes())
         });
         let Some(index) = ready else { continue };
@@ -45,11 +46,15 @@ pub(crate) fn run(settings: &Settings) {
             let sent: u64 = std::str::from_utf8(&body[sent]).unwrap().parse().unwrap();
             meter.note(started + Duration::from_nanos(sent), 1);
         }
-        if worker.take(&pool) == 0 && over {
+        came += worker.take(&pool);
+        let last = over && came == sent_count;
+        worker.turn(&mut pool, (!last).then_some(WISH));
+        if last {
+            pool.wait_for(index);
             break;
         }
-        worker.turn(&mut pool, Some(WISH));
     }
+    meter.note_refused(sent_count - came);
     meter.report(&format!("pickup at {}/s", settings.rate));
     worker.leave(&mut pool);
 }

@@ -92,9 +92,13 @@ impl Pool {
     /// One call by itself, for what is not measured.
     pub(crate) fn call(&mut self, index: usize, request: &[u8]) -> (u16, Vec<u8>) {
         self.send(index, request);
-        // Answers on other connections are of calls that no longer matter.
-        while self.next_ready(Duration::from_secs(30)).expect("an answer") != index {}
+        self.wait_for(index);
         let answer = self.answer(index);
         (answer.status, answer.body.to_vec())
+    }
+
+    /// Waits for one answer. Those on other connections are of calls that no longer matter.
+    pub(crate) fn wait_for(&mut self, index: usize) {
+        while self.next_ready(Duration::from_secs(30)).expect("an answer") != index {}
     }
 }

@@ -8,6 +8,8 @@ use crate::submit;
 
 /// Connections to send on; a task waits for none of the others' answers unless all are taken.
 const CONNECTIONS: usize = 16;
+/// What has not come this long after the last task was sent counts as lost.
+const GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Producer {
     free: Vec<usize>,
@@ -27,9 +29,13 @@ impl Producer {
         Self { first: free[0], free, every, due: now + every, until }
     }
 
-    /// How long until the next task is due, or until somebody should look again.
+    /// How long until the next task is due; after the last, how long to wait for what it brings.
     pub(crate) fn patience(&self) -> Duration {
-        self.due.saturating_duration_since(Instant::now())
+        if self.due >= self.until {
+            GRACE
+        } else {
+            self.due.saturating_duration_since(Instant::now())
+        }
     }
 
     /// Sends what is due. Says whether the end has come.

@@ -38,13 +38,15 @@ pub(crate) struct Settings {
     pub(crate) priority: Option<String>,
     /// Tasks submitted first, which stay waiting.
     pub(crate) queued: usize,
+    /// The server's process, to say what a task costs it.
+    pub(crate) pid: Option<usize>,
     /// What a drain drains is already there.
     pub(crate) filled: bool,
 }
 
 const USAGE: &str = "http fill|submit|drain|pickup|events|mixed [--url http://HOST:PORT] \
     [--connections N] [--workers N] [--batch N] [--tasks N] [--seconds N] [--warm-up SECONDS] \
-    [--rate N] [--payload BYTES] [--priority WORD] [--queued N] [--filled]";
+    [--rate N] [--payload BYTES] [--priority WORD] [--queued N] [--filled] [--pid SERVER]";
 
 impl Settings {
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
@@ -57,7 +59,7 @@ impl Settings {
             Some("mixed") => Scenario::Mixed,
             _ => return Err(USAGE.into()),
         };
-        let mut priority = None;
+        let (mut priority, mut pid) = (None, None);
         let mut url = "http://127.0.0.1:7170".to_owned();
         let (mut batch, mut connections, mut workers, mut tasks) = (None, None, None, None);
         let (mut seconds, mut warm_up) = (5.0, 0.0);
@@ -77,6 +79,7 @@ impl Settings {
             match flag.as_str() {
                 "--url" => url.clone_from(&value),
                 "--priority" => priority = Some(value.clone()),
+                "--pid" => pid = Some(count()?),
                 "--batch" => batch = Some(count()?.max(1)),
                 "--connections" => connections = Some(count()?.max(1)),
                 "--workers" => workers = Some(count()?.max(1)),
@@ -110,7 +113,7 @@ impl Settings {
             }),
             workers: workers.unwrap_or(match scenario {
                 Scenario::Mixed => 8,
-                _ if batch >= 10 && batch < 100 => 16,
+                _ if (10..100).contains(&batch) => 16,
                 _ => callers,
             }),
             batch,
@@ -121,6 +124,7 @@ impl Settings {
             payload,
             priority,
             queued,
+            pid,
             filled,
         })
     }

@@ -24,7 +24,7 @@ pub(crate) fn fill(settings: &Settings, count: usize) {
     if calls > 0 {
         drive(settings, batch, FILL_CONNECTIONS, calls * batch, Duration::MAX);
     }
-    if count % batch > 0 {
+    if !count.is_multiple_of(batch) {
         drive(settings, count % batch, 1, count % batch, Duration::MAX);
     }
 }
@@ -40,7 +40,7 @@ fn drive(
     let request = request::submission(settings, batch);
     let mut pool = Pool::new();
     let connections: Vec<usize> = (0..connections).map(|_| pool.open(settings.address)).collect();
-    let mut meter = Meter::start(settings.warm_up);
+    let mut meter = Meter::start(settings);
     let started = Instant::now();
     let (mut left, mut under_way) = (tasks, 0);
     let mut wants = |pool: &mut Pool, index| {

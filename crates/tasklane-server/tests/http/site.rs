@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tasklane_client::wire::Time;
 use tasklane_core::Clock;
 use tasklane_core::lifecycle::Rules;
+use tasklane_server::engine::Engine;
 use tasklane_server::{Server, ServerError, Settings};
 use tasklane_sqlite::{Options, SqliteStore};
 use tasklane_store::conformance::ManualClock;
@@ -18,10 +19,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Site {
     pub(crate) address: SocketAddr,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) store: Arc<SqliteStore>,
     clock: Arc<ManualClock>,
     shutdown: CancellationToken,
     running: Option<JoinHandle<Result<(), ServerError>>>,
@@ -58,9 +61,10 @@ impl Site {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let running =
-            Some(runtime.spawn(Server::new(store, settings).run(listener, shutdown.clone())));
-        Self { address, clock, shutdown, running, runtime }
+        let server = Server::new(store.clone(), settings);
+        let engine = Arc::clone(server.engine());
+        let running = Some(runtime.spawn(server.run(listener, shutdown.clone())));
+        Self { address, engine, store, clock, shutdown, running, runtime }
     }
 
     pub(crate) fn get(&self, path: &str) -> Reply {
@@ -109,6 +113,19 @@ impl Site {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE + Duration::from_secs(60))).unwrap();
         stream
+    }
+
+    /// Waits for a call on the engine itself.
+    pub(crate) fn run<T>(&self, call: impl Future<Output = T>) -> T {
+        self.runtime.block_on(call)
+    }
+
+    /// Starts a call on the engine itself.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.runtime.spawn(call)
     }
 
     /// Moves the store's clock.

@@ -12,7 +12,8 @@ use tasklane_core::{Intent, LeaseToken, State, Task};
 #[derive(Debug)]
 pub(crate) struct Leased {
     pub(crate) lane: u32,
-    pub(crate) task: Task,
+    /// Boxed: a map of many leases grows by moving its entries, and a task is large.
+    pub(crate) task: Box<Task>,
     /// It has no row in `trail`.
     pub(crate) plain: bool,
     /// When the lease ends, unless it is renewed.
@@ -24,7 +25,7 @@ pub(crate) struct Leased {
 }
 
 impl Leased {
-    pub(crate) fn new(lane: u32, task: Task, plain: bool) -> Self {
+    pub(crate) fn new(lane: u32, task: Box<Task>, plain: bool) -> Self {
         let unset = Duration::ZERO;
         Self { lane, task, plain, ends: unset, since: unset, check_at: unset }
     }
@@ -77,8 +78,7 @@ pub(crate) struct Carry {
 /// All leases, by the key of their task.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    /// Boxed: a map of many leases grows by moving its entries, and a task is large.
-    by_key: HashMap<i64, Box<Leased>>,
+    by_key: HashMap<i64, Leased>,
     checks: BTreeSet<(Duration, i64)>,
     /// Where the last look at what is overdue ended.
     looked_at: Option<(Duration, i64)>,
@@ -86,7 +86,7 @@ pub(crate) struct Leases {
 
 impl Leases {
     pub(crate) fn get(&self, key: i64) -> Option<&Leased> {
-        self.by_key.get(&key).map(Box::as_ref)
+        self.by_key.get(&key)
     }
 
     /// Begins a lease.
@@ -100,12 +100,12 @@ impl Leases {
         (leased.ends, leased.since) = (carry.ends, carry.since);
         leased.check_at = leased.first_deadline(rules);
         self.checks.insert((leased.check_at, key));
-        self.by_key.insert(key, Box::new(leased));
+        self.by_key.insert(key, leased);
     }
 
     /// Takes a lease off the board: to end it, or to put it back with [`Leases::resume`].
     pub(crate) fn end(&mut self, key: i64) -> Option<(Leased, Carry)> {
-        let leased = *self.by_key.remove(&key)?;
+        let leased = self.by_key.remove(&key)?;
         self.checks.remove(&(leased.check_at, key));
         let carry = Carry { ends: leased.ends, since: leased.since };
         Some((leased, carry))

@@ -74,15 +74,14 @@ impl QueueSlot {
         waiting.map(|(_, count)| count).sum()
     }
 
-    /// For each priority, the first place in a lane that `takes` accepts.
-    pub(crate) fn firsts(
+    /// The first place of a priority in a lane that `takes` accepts.
+    pub(crate) fn first(
         &self,
+        priority: Priority,
         takes: impl Fn(u32) -> bool,
-    ) -> [Option<(Place, u32)>; Priority::COUNT] {
-        std::array::from_fn(|priority| {
-            let fronts = self.fronts.get(priority)?;
-            fronts.iter().find(|(_, lane)| takes(**lane)).map(|(place, lane)| (*place, *lane))
-        })
+    ) -> Option<(Place, u32)> {
+        let fronts = self.fronts.get(priority.index())?;
+        fronts.iter().find(|(_, lane)| takes(**lane)).map(|(place, lane)| (*place, *lane))
     }
 }
 

@@ -19,7 +19,8 @@ const EXPIRES: i64 = 1;
 pub(super) struct Subject {
     pub(super) key: i64,
     pub(super) lane: u32,
-    pub(super) task: Task,
+    /// Boxed: it is some 700 bytes and goes through many hands.
+    pub(super) task: Box<Task>,
     /// It has no row but its first.
     pub(super) fresh: bool,
     /// It has no row in `trail`.
@@ -31,7 +32,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    pub(super) fn new(key: i64, lane: u32, task: Task, fresh: bool) -> Self {
+    pub(super) fn new(key: i64, lane: u32, task: Box<Task>, fresh: bool) -> Self {
         Self { key, lane, task, fresh, plain: fresh, claimed: false, carry: None }
     }
 }

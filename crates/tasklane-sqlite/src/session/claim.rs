@@ -81,14 +81,21 @@ impl Session<'_> {
                 touched.push((lane, priority));
             }
             match self.hand_over(request, head, &order)? {
-                Handed::Over(task) => claimed.push(*task),
+                Handed::Over(task, payload) => {
+                    claimed.push(Claimed { task: *task, payload, lease: self.rules.lease });
+                }
                 Handed::Withheld => {
                     set_aside.push((lane, priority, head));
                     passed += 1;
                 }
-                Handed::Expired => passed += 1,
+                Handed::Expired => {
+                    passed += 1;
+                    // Its end may have let a task of any priority into a line.
+                    open.update(number, firsts(self.board.queue(number)?, &takes));
+                }
             }
-            open.update(number, firsts(self.board.queue(number)?, &takes));
+            let first = first(self.board.queue(number)?, &takes, priority);
+            open.update_one(number, priority, first);
         }
         for (lane, priority, head) in set_aside {
             self.board.with_line(lane, priority, |line| line.put_back(head))?;
@@ -166,7 +173,7 @@ impl Session<'_> {
         order: &Order,
     ) -> Result<Handed, Fault> {
         let (lane, task, payload) = self.load_head(head)?;
-        let subject = Subject::new(head.key, lane, task, head.fresh);
+        let subject = Subject::new(head.key, lane, Box::new(task), head.fresh);
         let mut subject = Subject { claimed: true, ..subject };
         if subject.task.is_expired(self.now) {
             self.expire(subject)?;
@@ -186,8 +193,7 @@ impl Session<'_> {
             subject = self.change(subject, promoted, None)?;
         }
         let subject = self.change(subject, claim.claimed, None)?;
-        let (task, lease) = (subject.task, self.rules.lease);
-        Ok(Handed::Over(Box::new(Claimed { task, payload, lease })))
+        Ok(Handed::Over(subject.task, payload))
     }
 
     fn expire(&mut self, subject: Subject) -> Result<(), Fault> {
@@ -275,7 +281,17 @@ impl Session<'_> {
 type Firsts = [Option<(Place, u32)>; Priority::COUNT];
 
 fn firsts(queue: &QueueSlot, takes: &[bool]) -> Firsts {
-    queue.firsts(|lane| takes.get(lane as usize).copied().unwrap_or(false))
+    let mut firsts = Firsts::default();
+    for priority in Priority::DESCENDING {
+        if let Some(known) = firsts.get_mut(priority.index()) {
+            *known = first(queue, takes, priority);
+        }
+    }
+    firsts
+}
+
+fn first(queue: &QueueSlot, takes: &[bool], priority: Priority) -> Option<(Place, u32)> {
+    queue.first(priority, |lane| takes.get(lane as usize).copied().unwrap_or(false))
 }
 
 /// Queues that can be served by the claim that is running. Only the one that was just served can
@@ -301,6 +317,14 @@ impl OpenQueues {
         queue.map(|(firsts, _)| *firsts).unwrap_or_default()
     }
 
+    fn update_one(&mut self, number: u32, priority: Priority, first: Option<(Place, u32)>) {
+        let mut firsts = self.firsts(number);
+        if let Some(known) = firsts.get_mut(priority.index()) {
+            *known = first;
+        }
+        self.update(number, firsts);
+    }
+
     fn update(&mut self, number: u32, firsts: Firsts) {
         let Some(at) = self.position(number) else { return };
         if firsts.iter().all(Option::is_none) {
@@ -314,7 +338,7 @@ impl OpenQueues {
 
 /// What came of handing over a task.
 enum Handed {
-    Over(Box<Claimed>),
+    Over(Box<Task>, Bytes),
     /// It was released by this worker a moment ago.
     Withheld,
     /// It was too late for it.

@@ -33,7 +33,7 @@ impl Session<'_> {
             return self.execute_leased(loaded.key, None, intent);
         }
         self.execute_loaded(
-            Subject::new(loaded.key, loaded.lane, loaded.task, loaded.fresh),
+            Subject::new(loaded.key, loaded.lane, Box::new(loaded.task), loaded.fresh),
             intent,
         )
     }

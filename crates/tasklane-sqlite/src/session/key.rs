@@ -80,7 +80,7 @@ impl Session<'_> {
         let loaded = rows::load_key(self.connection, &self.lanes, key)?
             .ok_or_else(|| rows::corrupt(key, "missing, though it waits for an ordering key"))?;
         if let Ok(lifecycle::Decision::Change(event)) = lifecycle::unblock(&loaded.task) {
-            let subject = Subject::new(key, loaded.lane, loaded.task, loaded.fresh);
+            let subject = Subject::new(key, loaded.lane, Box::new(loaded.task), loaded.fresh);
             self.change(subject, event, None)?;
         }
         Ok(())

@@ -202,7 +202,7 @@ impl Session<'_> {
             if let Some(worker) = self.board.workers.get_mut(&lease.worker) {
                 worker.leases.insert(loaded.key);
             }
-            let leased = Leased::new(loaded.lane, loaded.task, false);
+            let leased = Leased::new(loaded.lane, Box::new(loaded.task), false);
             let same = before.leases.get(loaded.key).is_some_and(|l| l.is_held_by(&lease.token));
             match before.leases.end(loaded.key).filter(|_| same) {
                 Some((_, carry)) => {
