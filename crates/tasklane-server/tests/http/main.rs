@@ -1,6 +1,7 @@
 //! The server from outside: a real listener, raw HTTP, and a clock that tests move.
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     reason = "a failed expectation is the test's failure"
