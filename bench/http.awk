@@ -18,6 +18,7 @@ function ratios(over, under,   n, a, b, i, list) {
 function figure(backlog, name, what) { return figures[backlog " " name " " what] }
 # Figures of calls that were refused say nothing about calls that are taken.
 function verdict(backlog, name, met,   refused) {
+  if (total(figure(backlog, name, "tasks")) == 0) return "**not valid: nothing was done**"
   refused = total(figure(backlog, name, "refused"))
   return refused > 0 ? "**not valid: " refused " refused**" : met ? "met" : "**missed**"
 }

@@ -86,7 +86,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Labels<'a> {
                 self,
                 mut map: A,
             ) -> Result<Labels<'de>, A::Error> {
+                // Transparent, so that a refusal can name the entry at fault.
                 #[derive(Deserialize)]
+                #[serde(transparent)]
                 struct Borrowed<'b>(#[serde(borrow)] Cow<'b, str>);
                 let mut labels: Vec<(Cow<'de, str>, Cow<'de, str>)> = Vec::new();
                 while let Some((Borrowed(name), Borrowed(value))) = map.next_entry()? {

@@ -114,24 +114,30 @@ impl Engine {
         self.poll_until(&poll, Instant::now() + poll.wait.min(WAIT_MAX), None).await
     }
 
-    /// The same, after a settle that already claimed: `first` is what that gave.
+    /// The hint as it is now: read before looking, so that what comes in between is not missed.
+    pub(super) fn hint(&self) -> u64 {
+        self.store.watch().borrow().claimable
+    }
+
+    /// The same, after a settle that already claimed: `first` is what that gave, and the hint that
+    /// was there before it.
     pub(super) async fn poll_until(
         &self,
         poll: &Poll,
         until: Instant,
-        mut first: Option<Vec<Claimed>>,
+        mut first: Option<(Vec<Claimed>, u64)>,
     ) -> Result<Polled, EngineError> {
         loop {
             let Leave { count, directive, spec } = self.roster.leave(poll.worker, poll.count);
             let left = until.saturating_duration_since(Instant::now());
-            let seen = self.store.watch().borrow().claimable;
-            let tasks = match first.take() {
-                Some(tasks) => tasks,
+            let (tasks, seen) = match first.take() {
+                Some(first) => first,
                 None => {
+                    let seen = self.hint();
                     let asked = Instant::now();
                     let tasks = self.claims.call(poll.request(count)).await??;
                     self.metrics.claimed_within(asked.elapsed());
-                    tasks
+                    (tasks, seen)
                 }
             };
             if !tasks.is_empty() || left.is_zero() {

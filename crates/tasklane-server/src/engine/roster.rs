@@ -2,6 +2,7 @@
 //! reported of their machines.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tasklane_core::{Health, Timestamp, Worker, WorkerId, WorkerSpec, WorkerState};
@@ -28,6 +29,8 @@ struct Member {
     breaker: Breaker,
     /// Reports in a row over a limit.
     strikes: u32,
+    /// When it came, among all that came.
+    number: u64,
 }
 
 /// The workers this server has heard of. The store is the truth; this is a cache and a memory.
@@ -36,11 +39,13 @@ pub(super) struct Roster {
     health: HealthSettings,
     breaker: BreakerSettings,
     members: Mutex<HashMap<WorkerId, Member>>,
+    /// How many came.
+    arrivals: AtomicU64,
 }
 
 impl Roster {
     pub(super) fn new(health: HealthSettings, breaker: BreakerSettings) -> Self {
-        Self { health, breaker, members: Mutex::default() }
+        Self { health, breaker, members: Mutex::default(), arrivals: AtomicU64::new(0) }
     }
 
     /// How much of what it wants a worker may have. An unknown one is the store's to refuse.
@@ -104,7 +109,10 @@ impl Roster {
 
     /// A worker registered here.
     pub(super) fn joined(&self, worker: WorkerId, spec: WorkerSpec) {
-        self.lock().entry(worker).or_default().spec = Some(Arc::new(spec));
+        let number = self.arrivals.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut members = self.lock();
+        let member = members.entry(worker).or_default();
+        (member.spec, member.number) = (Some(Arc::new(spec)), number);
     }
 
     /// A worker is gone for good.
@@ -128,8 +136,19 @@ impl Roster {
         self.lock().values().filter(open).count()
     }
 
-    /// Takes over what the store knows, and gives the workers whose open breakers are over.
-    pub(super) fn refresh(&self, workers: &[Worker], now: Timestamp) -> Vec<WorkerId> {
+    /// How many have come so far: to be asked before the store is.
+    pub(super) fn arrivals(&self) -> u64 {
+        self.arrivals.load(Ordering::Relaxed)
+    }
+
+    /// Takes over what the store knows, and gives the workers whose open breakers are over. Who
+    /// came after the first `arrivals` may be missing from the store's list and is kept.
+    pub(super) fn refresh(
+        &self,
+        workers: &[Worker],
+        arrivals: u64,
+        now: Timestamp,
+    ) -> Vec<WorkerId> {
         let mut members = self.lock();
         let mut known: HashMap<WorkerId, Member> = std::mem::take(&mut members);
         let mut over = Vec::new();
@@ -144,10 +163,31 @@ impl Roster {
             }
             members.insert(worker.id, member);
         }
+        members.extend(known.into_iter().filter(|(_, member)| member.number > arrivals));
         over
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<WorkerId, Member>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tasklane_core::Selection;
+
+    #[test]
+    fn who_came_while_the_store_was_asked_is_not_forgotten() {
+        let settings = BreakerSettings { failures: 2, ..BreakerSettings::default() };
+        let roster = Roster::new(HealthSettings::default(), settings);
+        let (now, worker) = (Timestamp::EPOCH, WorkerId::from_bytes([1; 16]));
+        let before = roster.arrivals();
+        roster.joined(worker, WorkerSpec::new(Selection::default(), 1).unwrap());
+        assert!(!roster.settled(worker, true, now));
+        roster.refresh(&[], before, now);
+        assert!(roster.settled(worker, true, now), "its failures still count");
+        roster.refresh(&[], roster.arrivals(), now);
+        assert_eq!(roster.state(worker), None, "who has gone is forgotten");
     }
 }

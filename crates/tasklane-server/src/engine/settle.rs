@@ -74,6 +74,7 @@ impl Engine {
     ) -> Result<(Vec<Result<Changed, Refusal>>, Option<Polled>), EngineError> {
         let failed: Vec<bool> = commands.iter().map(is_failure).collect();
         let claim = poll.as_ref().map(|poll| self.request_now(poll));
+        let hint = self.hint();
         let (changed, claimed) = self.settles.call(Turn { commands, claim }).await?;
         for (verdict, failed) in changed.iter().zip(failed) {
             let Ok(changed) = verdict else { continue };
@@ -88,7 +89,7 @@ impl Engine {
         let polled = match claimed {
             Ok(tasks) => {
                 let until = Instant::now() + poll.wait.min(WAIT_MAX);
-                self.poll_until(&poll, until, Some(tasks)).await?
+                self.poll_until(&poll, until, Some((tasks, hint))).await?
             }
             // Its results counted by their tokens; it is told here that it has to register again.
             Err(WorkerRefusal::Gone | WorkerRefusal::Alive) => {

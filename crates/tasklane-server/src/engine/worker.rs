@@ -58,8 +58,9 @@ impl Engine {
     /// Learns what other servers and maintenance did to workers, and gives those whose open
     /// breaker is over a few tasks to try.
     pub async fn refresh_workers(&self) -> Result<(), EngineError> {
+        let arrivals = self.roster.arrivals();
         let workers = self.store.workers().await?;
-        for worker in self.roster.refresh(&workers, self.now()) {
+        for worker in self.roster.refresh(&workers, arrivals, self.now()) {
             // Gone meanwhile, or not unhealthy any more: nothing to recover.
             let _ = self.store.direct(worker, Direction::Recover).await?;
             self.roster.changed(worker, WorkerState::Active);

@@ -165,6 +165,11 @@ fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8], error: &serde_json::Error) -
         let detail = format!("{message}, at line {} column {}", error.line(), error.column());
         return Refused::new(problem::MALFORMED_JSON, detail);
     }
+    // A member that is not known may stand before the place where the JSON breaks.
+    if let Err(broken) = serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
+        let detail = format!("broken at line {} column {}", broken.line(), broken.column());
+        return Refused::new(problem::MALFORMED_JSON, detail);
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let at = serde_path_to_error::deserialize::<_, T>(&mut deserializer).err();
     let mut pointer = at.map(|error| pointer(error.path())).unwrap_or_default();

@@ -178,8 +178,11 @@ fn is_many(bytes: &Bytes) -> bool {
     // The usual body begins with the list.
     let begins = bytes.trim_ascii_start();
     begins.starts_with(b"{\"results\"")
-        || serde_json::from_slice::<Form<'_>>(bytes)
-            .is_ok_and(|form| form.results.is_some() || form.poll.is_some())
+        || match serde_json::from_slice::<Form<'_>>(bytes) {
+            Ok(form) => form.results.is_some() || form.poll.is_some(),
+            // One of the two came twice: reading it as the form with many says so.
+            Err(error) => error.is_data(),
+        }
 }
 
 async fn one(engine: &Engine, worker: WorkerId, bytes: &Bytes) -> Result<Response, Refused> {

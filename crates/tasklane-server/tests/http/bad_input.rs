@@ -401,7 +401,7 @@ fn each_member_of_a_workers_call_has_its_bounds() {
         ),
         (
             "result",
-            json!({"task_id": "x", "lease_token": "0", "status": "completed"}),
+            json!({"task_id": "x", "lease_token": "0".repeat(32), "status": "completed"}),
             "validation-failed",
             "/task_id",
         ),

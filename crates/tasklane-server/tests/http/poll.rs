@@ -207,3 +207,29 @@ fn a_worker_that_left_is_gone_and_what_it_had_not_started_goes_back() {
     site.delete(&format!("/internal/workers/{}", worker.id)).refused(410, "worker-gone");
     site.post("/internal/workers/nobody/poll", &body).refused(404, "not-found");
 }
+
+/// The hint must be read before the claim: a task that comes between the two would otherwise wait
+/// for the next hint.
+#[test]
+fn a_task_submitted_while_a_result_carries_a_poll_is_not_missed() {
+    let site = Site::new();
+    let worker = site.worker();
+    let mut held: Option<crate::site::Held> = None;
+    for round in 0..150_u64 {
+        let results = held.take().map(|held| held.report(json!({"status": "completed"})));
+        let results: Vec<_> = results.into_iter().collect();
+        let body =
+            json!({"results": results, "poll": {"available_capacity": 1, "wait_ms": 20_000}});
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| worker.call("result", &body));
+            std::thread::sleep(Duration::from_micros(round * 20));
+            let submitted = Instant::now();
+            let id = site.submit(json!({}));
+            let reply = waiting.join().unwrap();
+            assert_eq!(reply.json()["tasks"][0]["id"], id, "round {round}: {reply:?}");
+            let took = submitted.elapsed();
+            assert!(took < Duration::from_millis(900), "round {round} took {took:?}");
+            held = Some(crate::site::Held::from(&reply.json()["tasks"][0]));
+        });
+    }
+}

@@ -207,7 +207,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    fn from(task: &Value) -> Self {
+    pub(crate) fn from(task: &Value) -> Self {
         let text = |name: &str| task[name].as_str().unwrap().to_owned();
         Self { id: text("id"), token: text("lease_token"), whole: task.clone() }
     }

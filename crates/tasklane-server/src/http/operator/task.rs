@@ -142,6 +142,7 @@ pub(crate) async fn update_task(
     let bytes = body::read(&engine, request).await?;
     let wanted: wire::UpdateTask = body::parse(&bytes)?;
     if wanted == wire::UpdateTask::default() {
+        engine.get(id).await?;
         let detail = "give priority, scheduled_at or metadata";
         return Err(Refused::field(problem::VALIDATION_FAILED, "", "empty", detail));
     }
