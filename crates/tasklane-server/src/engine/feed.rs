@@ -263,7 +263,11 @@ impl Feed {
             ring.start = page.before();
         }
         ring.head = page.next;
-        if !page.entries.is_empty() {
+        if self.readers() == 0 {
+            // Whoever comes later begins at the head, or asks the store for what was before.
+            ring.pages.clear();
+            (ring.count, ring.start) = (0, page.next);
+        } else if !page.entries.is_empty() {
             ring.count += page.entries.len();
             ring.pages.push_back(Arc::clone(&page));
         }

@@ -8,7 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use super::feed::Page;
-use crate::limits::{FEED_LOOK_EVERY, FEED_PAGE, FEED_REST, FEED_REST_AFTER_FAILURE};
+use crate::limits::{
+    FEED_LOOK_EVERY, FEED_PAGE, FEED_REST, FEED_REST_AFTER_FAILURE, FEED_REST_ALONE,
+};
 
 /// How long the look back at the start rests between two pages, so that nothing waits behind it.
 const LOOK_BACK_REST: std::time::Duration = std::time::Duration::from_millis(5);
@@ -46,7 +48,10 @@ impl Engine {
                 }
             }
             let _ = tokio::time::timeout(FEED_LOOK_EVERY, risen(&mut watch, cursor)).await;
-            tokio::time::sleep(FEED_REST.saturating_sub(looked.elapsed())).await;
+            // Nobody who would notice: fewer and larger looks.
+            let alone = self.feed.readers() == 0 && self.waiters.is_empty();
+            let rest = if alone { FEED_REST_ALONE } else { FEED_REST };
+            tokio::time::sleep(rest.saturating_sub(looked.elapsed())).await;
         }
     }
 

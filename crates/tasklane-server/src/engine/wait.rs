@@ -33,7 +33,7 @@ pub(super) struct Waiters {
 impl Waiters {
     /// Wakes those who wait for one of these that has ended.
     pub(super) fn ended<'a>(&self, notices: impl Iterator<Item = &'a TaskNotice>) {
-        if self.count.load(Ordering::Acquire) == 0 {
+        if self.is_empty() {
             return;
         }
         let tasks = self.tasks();
@@ -42,6 +42,10 @@ impl Waiters {
                 group.notify.notify_waiters();
             }
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
     }
 
     fn join(&self, id: TaskId) -> Result<Waiter<'_>, StoreError> {

@@ -25,7 +25,7 @@ parameters!(
 ///
 /// A list of tasks that have all ended is by when they ended. A call looks at no more than 10,000
 /// records, so a page may be short, or empty, and still have a cursor.
-#[utoipa::path(get, path = "/tasks", tag = "producers", params(ListTasks),
+#[utoipa::path(get, path = "/api/v1/tasks", tag = "producers", params(ListTasks),
     responses((status = 200, description = "A page", body = wire::TaskPage)))]
 pub(crate) async fn list_tasks(
     State(engine): App,

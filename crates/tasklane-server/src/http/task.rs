@@ -17,7 +17,7 @@ const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-repl
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Submit a task
-#[utoipa::path(post, path = "/tasks", tag = "producers", request_body = wire::NewTask,
+#[utoipa::path(post, path = "/api/v1/tasks", tag = "producers", request_body = wire::NewTask,
     responses((status = 201, body = wire::Task), (status = 200, body = wire::Task)))]
 pub(crate) async fn submit(State(engine): App, request: Request) -> Result<Response, Refused> {
     let trace = receive::trace(request.headers());
@@ -80,7 +80,7 @@ fn receipt(submitted: &Submitted) -> wire::Receipt {
 }
 
 /// Submit many tasks in one atomic write
-#[utoipa::path(post, path = "/tasks/batch", tag = "producers", request_body = wire::Batch,
+#[utoipa::path(post, path = "/api/v1/tasks/batch", tag = "producers", request_body = wire::Batch,
     responses((status = 201, body = wire::BatchAnswer)))]
 pub(crate) async fn submit_batch(
     State(engine): App,

@@ -18,7 +18,7 @@ use crate::engine::{Directive, Engine, Poll};
 use crate::limits::{REPORTS_MAX, WAIT_MAX};
 
 /// Register a worker
-#[utoipa::path(post, path = "/register", tag = "workers", request_body = wire::Register,
+#[utoipa::path(post, path = "/internal/workers/register", tag = "workers", request_body = wire::Register,
     responses((status = 201, body = wire::Registered)))]
 pub(crate) async fn register(State(engine): App, request: Request) -> Result<Response, Refused> {
     let bytes = body::read(&engine, request).await?;
@@ -38,7 +38,7 @@ pub(crate) async fn register(State(engine): App, request: Request) -> Result<Res
 }
 
 /// Deregister a worker
-#[utoipa::path(delete, path = "/{id}", tag = "workers", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/internal/workers/{id}", tag = "workers", params(("id" = String, Path)),
     responses((status = 204)))]
 pub(crate) async fn deregister(
     State(engine): App,
@@ -49,7 +49,7 @@ pub(crate) async fn deregister(
 }
 
 /// Claim tasks
-#[utoipa::path(post, path = "/{id}/poll", tag = "workers", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/internal/workers/{id}/poll", tag = "workers", params(("id" = String, Path)),
     request_body = wire::Poll, responses((status = 200, body = wire::PollAnswer)))]
 pub(crate) async fn poll(
     State(engine): App,
@@ -87,7 +87,7 @@ fn read_poll(worker: WorkerId, poll: &wire::Poll, under: &str) -> Result<Poll, R
 }
 
 /// Start assigned tasks
-#[utoipa::path(post, path = "/{id}/start", tag = "workers", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/internal/workers/{id}/start", tag = "workers", params(("id" = String, Path)),
     request_body = wire::Start, responses((status = 200, body = wire::StartAnswer)))]
 pub(crate) async fn start(
     State(engine): App,
@@ -117,7 +117,7 @@ pub(crate) async fn start(
 }
 
 /// Report progress
-#[utoipa::path(post, path = "/{id}/progress", tag = "workers", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/internal/workers/{id}/progress", tag = "workers", params(("id" = String, Path)),
     request_body = wire::ProgressReport, responses((status = 200, body = wire::ProgressAnswer)))]
 pub(crate) async fn progress(
     State(engine): App,
@@ -149,7 +149,7 @@ pub(crate) async fn progress(
 }
 
 /// Report results, and poll for the next tasks in the same round trip
-#[utoipa::path(post, path = "/{id}/result", tag = "workers", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/internal/workers/{id}/result", tag = "workers", params(("id" = String, Path)),
     request_body = wire::Reports,
     responses((status = 200, body = wire::ReportsAnswer)))]
 pub(crate) async fn result(
@@ -261,7 +261,7 @@ async fn refuse(engine: &Engine, worker: WorkerId, refusal: Refusal) -> Refused 
 }
 
 /// Renew leases and report health
-#[utoipa::path(post, path = "/{id}/heartbeat", tag = "workers", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/internal/workers/{id}/heartbeat", tag = "workers", params(("id" = String, Path)),
     request_body = wire::Heartbeat, responses((status = 200, body = wire::HeartbeatAnswer)))]
 pub(crate) async fn heartbeat(
     State(engine): App,

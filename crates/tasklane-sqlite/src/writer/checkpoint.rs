@@ -14,16 +14,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::hooks::Wal;
 
 use super::Shared;
 use crate::fault::Fault;
 
 /// The log may grow to this before the helper begins.
-pub(crate) const LOG_BYTES: u64 = 4 * 1024 * 1024;
+const LOG_BYTES: u64 = 4 * 1024 * 1024;
 /// Beyond this the writer does not wait for the helper. Rather a stall than a log without end.
-const LOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// How often, in commits, the writer looks at the length of the log.
-const LOOK_AFTER: u64 = 8;
+pub(crate) const LOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// A page in the log with its header.
+const FRAME_BYTES: u64 = 4_096 + 24;
 /// How often the helper looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -31,7 +32,7 @@ pub(super) struct Checkpointer {
     shared: Arc<Shared>,
     commits: Arc<AtomicU64>,
     turn: Arc<AtomicBool>,
-    log: PathBuf,
+    log: Arc<LogLength>,
     /// The length at which the writer steps in: more than usual while a long read keeps the log.
     step_in_at: u64,
     stop: Option<Sender<()>>,
@@ -39,20 +40,24 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(super) fn start(path: &Path, shared: Arc<Shared>) -> Result<Self, Fault> {
+    pub(super) fn start(
+        path: &Path,
+        shared: Arc<Shared>,
+        log: Arc<LogLength>,
+    ) -> Result<Self, Fault> {
         let connection = Connection::open(path)?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         let commits = Arc::new(AtomicU64::new(0));
         let turn = Arc::new(AtomicBool::new(false));
         let (stop, stopped) = channel::<()>();
         let helper = {
-            let (commits, turn, log) = (commits.clone(), turn.clone(), log_path(path));
+            let (commits, turn, log) = (commits.clone(), turn.clone(), log.clone());
             let shared = shared.clone();
             let mut seen = 0;
             std::thread::Builder::new().name("tasklane-checkpoint".into()).spawn(move || {
                 while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                     let now = commits.load(Ordering::Relaxed);
-                    if now == seen || length(&log) <= LOG_BYTES {
+                    if now == seen || log.bytes() <= LOG_BYTES {
                         continue;
                     }
                     seen = now;
@@ -66,7 +71,7 @@ impl Checkpointer {
             shared,
             commits,
             turn,
-            log: log_path(path),
+            log,
             step_in_at: LOG_BYTES_MAX,
             stop: Some(stop),
             helper: Some(helper),
@@ -75,18 +80,18 @@ impl Checkpointer {
 
     /// Called by the writer between groups.
     pub(super) fn after_commit(&mut self, connection: &Connection) {
-        let commits = self.commits.fetch_add(1, Ordering::Relaxed);
+        self.commits.fetch_add(1, Ordering::Relaxed);
         if self.turn.swap(false, Ordering::Acquire) {
             checkpoint(connection, &self.shared);
-        } else if commits.is_multiple_of(LOOK_AFTER) {
-            let length = length(&self.log);
-            if length >= self.step_in_at {
-                checkpoint(connection, &self.shared);
-                // The helper may be at it, or a long read keeps the log: try again a little later.
-                self.step_in_at = length + LOG_BYTES;
-            } else if length < LOG_BYTES_MAX {
-                self.step_in_at = LOG_BYTES_MAX;
-            }
+            return;
+        }
+        let length = self.log.bytes();
+        if length >= self.step_in_at {
+            checkpoint(connection, &self.shared);
+            // The helper may be at it, or a long read keeps the log: try again a little later.
+            self.step_in_at = length + LOG_BYTES;
+        } else if length < LOG_BYTES_MAX {
+            self.step_in_at = LOG_BYTES_MAX;
         }
     }
 }
@@ -107,8 +112,25 @@ fn checkpoint(connection: &Connection, shared: &Shared) {
     shared.note_checkpoint(&outcome);
 }
 
-fn length(log: &Path) -> u64 {
-    std::fs::metadata(log).map_or(0, |data| data.len())
+/// How much of the log is in use: its file may be longer.
+#[derive(Default)]
+pub(super) struct LogLength(AtomicU64);
+
+impl LogLength {
+    /// Watches the log of the connection that writes it.
+    pub(super) fn watch(connection: &mut Connection) -> Result<Arc<Self>, Fault> {
+        let length = Arc::new(Self::default());
+        let noted = length.clone();
+        connection.wal_hook(Some(move |_: &mut Wal, frames| {
+            noted.0.store(u64::try_from(frames).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(length)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) * FRAME_BYTES
+    }
 }
 
 pub(super) fn log_path(path: &Path) -> PathBuf {

@@ -18,8 +18,8 @@ use crate::lanes::Lanes;
 use crate::options::{Durability, Options};
 use crate::schema::{self, Location};
 use crate::session::Session;
-use checkpoint::Checkpointer;
-pub(crate) use checkpoint::LOG_BYTES;
+pub(crate) use checkpoint::LOG_BYTES_MAX;
+use checkpoint::{Checkpointer, LogLength};
 use confirm::{Committed, Confirmer};
 use durable::Durable;
 use inbox::Work;
@@ -82,7 +82,11 @@ pub(crate) fn run(
     shared: &Arc<Shared>,
     opened: impl FnOnce(Result<(), StoreError>),
 ) {
-    let connection = match schema::open_writer(location) {
+    let connection = schema::open_writer(location).and_then(|mut connection| {
+        let log = LogLength::watch(&mut connection)?;
+        Ok((connection, log))
+    });
+    let (connection, log) = match connection {
         Ok(connection) => connection,
         Err(fault) => return opened(Err(fault.to_store_error())),
     };
@@ -98,7 +102,7 @@ pub(crate) fn run(
         return opened(Err(fault.to_store_error()));
     }
     let mut checkpointer = match location {
-        Location::File(path) => match Checkpointer::start(path, shared.clone()) {
+        Location::File(path) => match Checkpointer::start(path, shared.clone(), log) {
             Ok(checkpointer) => Some(checkpointer),
             Err(fault) => return opened(Err(fault.to_store_error())),
         },
