@@ -105,6 +105,12 @@ impl SqliteStore {
         Ok(store)
     }
 
+    /// From now on syncs fail, or work again.
+    #[cfg(test)]
+    pub(crate) fn make_syncs_fail(&self, fail: bool) {
+        self.shared.fail_syncs.store(fail, Ordering::Relaxed);
+    }
+
     /// Queues a call to the writer now; the answer is awaited later.
     pub(crate) fn write<T: Send + 'static>(
         &self,

@@ -10,6 +10,7 @@ mod event;
 mod operator;
 mod problem;
 mod queue;
+mod report;
 mod stats;
 mod submit;
 mod task;
@@ -27,6 +28,9 @@ pub use operator::{
 };
 pub use problem::{FieldError, Problem};
 pub use queue::{AgingSettings, DepthSettings, Queue, QueuePage, QueuePatch, RetentionSettings};
+pub use report::{
+    ProgressAnswer, ProgressReport, Report, ReportStatus, ReportVerdict, Reports, ReportsAnswer,
+};
 pub use stats::{
     Depth, Depths, Minute, Minutes, QueueStats, Recovery, Throughput, Waits, WorkerCounts,
 };
@@ -41,6 +45,5 @@ pub use value::{
 };
 pub use worker::{
     ClaimedTask, HealthReport, Heartbeat, HeartbeatAnswer, HeartbeatStatus, LeaseRef, Poll,
-    PollAnswer, ProgressAnswer, ProgressReport, Register, Registered, Report, ReportStatus,
-    ReportVerdict, Reports, ReportsAnswer, Start, StartAnswer, Worker, WorkerPage,
+    PollAnswer, Register, Registered, Start, StartAnswer, Worker, WorkerPage,
 };

@@ -1,4 +1,4 @@
-//! What happens because time passes: each job is a `run_once`, driven by one ticker, and safe to
+//! What happens because time passes: each duty is a `run_once`, driven by one ticker, and safe to
 //! run on every server at once, because each command is decided on the state it meets.
 
 mod overdue;
@@ -13,10 +13,10 @@ use tokio_util::task::TaskTracker;
 
 use crate::engine::{Engine, EngineError};
 
-/// How long a job rests after the store failed it.
+/// How long a duty rests after the store failed it.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-/// Starts every job; they end with `stop`.
+/// Starts every duty; they end with `stop`.
 pub fn start(engine: &Arc<Engine>, tracker: &TaskTracker, stop: &CancellationToken) {
     tracker.spawn(overdue::run(Arc::clone(engine), stop.clone()));
     tracker.spawn(retention::run(Arc::clone(engine), stop.clone()));
@@ -33,9 +33,9 @@ pub fn start(engine: &Arc<Engine>, tracker: &TaskTracker, stop: &CancellationTok
     }));
 }
 
-/// Runs a job every so often until `stop`.
+/// Runs a duty every so often until `stop`.
 async fn tick<F>(
-    job: &'static str,
+    duty: &'static str,
     every: Duration,
     stop: CancellationToken,
     mut run_once: impl FnMut() -> F,
@@ -44,7 +44,7 @@ async fn tick<F>(
 {
     loop {
         if let Err(error) = run_once().await {
-            tracing::warn!(job, %error, "maintenance failed and is tried again");
+            tracing::warn!(duty, %error, "maintenance failed and is tried again");
         }
         if rests(every, &stop).await {
             return;
@@ -60,6 +60,6 @@ async fn rests(time: Duration, stop: &CancellationToken) -> bool {
     }
 }
 
-fn warn(job: &'static str, error: &StoreError) {
-    tracing::warn!(job, %error, "maintenance failed and is tried again");
+fn warn(duty: &'static str, error: &StoreError) {
+    tracing::warn!(duty, %error, "maintenance failed and is tried again");
 }

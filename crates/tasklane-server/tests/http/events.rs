@@ -41,7 +41,7 @@ fn load() -> (usize, usize) {
     let number = |name: &str, usual| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
     };
-    (number("TASKLANE_EVENTS_TASKS", 20_000), number("TASKLANE_EVENTS_RECONNECTS", 100))
+    (number("TASKLANE_EVENTS_TASKS", 20_000), number("TASKLANE_EVENTS_RECONNECTS", 1_000))
 }
 
 fn flow(site: &Site, tasks: usize) {

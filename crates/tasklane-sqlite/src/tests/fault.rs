@@ -71,6 +71,33 @@ fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
 }
 
 #[test]
+fn after_a_sync_that_failed_nothing_is_promised_and_nothing_more_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, options) = manual();
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    let kept = submit(&store, 10).unwrap();
+    store.make_syncs_fail(true);
+    // Many at once, so that groups are handed to the helper and to the writer alike.
+    let calls: Vec<_> =
+        (0..50).map(|_| store.submit(vec![Submission { tasks: vec![draft(None); 100] }])).collect();
+    let answers: Vec<_> = calls.into_iter().map(block_on).collect();
+    assert!(answers.iter().all(Result::is_err), "nothing was promised");
+    assert!(matches!(answers[0], Err(StoreError::OutcomeUnknown(_))), "{:?}", answers[0]);
+    // A sync that works again proves nothing about what was lost before.
+    store.make_syncs_fail(false);
+    let refused = submit(&store, 1).unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
+    assert!(store.status().trouble.unwrap().contains("not synced"));
+    let ids: Vec<_> = kept.iter().map(|task| task.id).collect();
+    assert!(block_on(store.get(ids.clone())).unwrap().iter().all(Option::is_some), "reads go on");
+    drop(store);
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    assert!(block_on(store.get(ids)).unwrap().iter().all(Option::is_some), "nothing is lost");
+    assert_eq!(block_on(store.check()).unwrap(), []);
+    submit(&store, 1).unwrap();
+}
+
+#[test]
 fn a_store_that_found_itself_damaged_writes_no_more() {
     let (_, options) = manual();
     let store = SqliteStore::in_memory(&options).unwrap();

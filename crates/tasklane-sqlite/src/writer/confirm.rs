@@ -156,12 +156,19 @@ impl Log {
         }
     }
 
+    fn sync(&self, shared: &Shared) -> io::Result<()> {
+        if shared.syncs_fail() {
+            return Err(io::Error::other("made to fail by a test"));
+        }
+        self.file.sync_data()
+    }
+
     /// Syncs, then answers.
     fn settle(&self, groups: Vec<Committed>, shared: &Shared) -> Result<(), String> {
         let wrote = groups.iter().any(|committed| committed.wrote);
         let mut outcome = self.lock().failed.clone().map_or(Ok(()), Err);
         if outcome.is_ok() && wrote {
-            outcome = self.file.sync_data().map_err(|error| error.to_string());
+            outcome = self.sync(shared).map_err(|error| error.to_string());
         }
         if let Err(error) = &outcome {
             self.lock().failed = Some(error.clone());

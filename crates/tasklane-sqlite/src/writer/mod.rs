@@ -36,6 +36,9 @@ pub(crate) struct Shared {
     pub(crate) durable: Durable,
     /// Which life of the store.
     pub(crate) epoch: AtomicU64,
+    /// Lets a test see what becomes of a sync that fails.
+    #[cfg(test)]
+    pub(crate) fail_syncs: std::sync::atomic::AtomicBool,
     /// Why the store does not take writes at the moment.
     trouble: Mutex<Option<String>>,
     /// Why the log is not copied back: it grows, and in the end the disk is full.
@@ -50,9 +53,21 @@ impl Shared {
             lanes: Lanes::default(),
             durable: Durable::default(),
             epoch: AtomicU64::new(0),
+            #[cfg(test)]
+            fail_syncs: Default::default(),
             trouble: Mutex::new(None),
             log_trouble: Mutex::new(None),
         }
+    }
+
+    #[cfg(test)]
+    fn syncs_fail(&self) -> bool {
+        self.fail_syncs.load(Ordering::Relaxed)
+    }
+
+    #[cfg(not(test))]
+    const fn syncs_fail(&self) -> bool {
+        false
     }
 
     pub(crate) fn trouble(&self) -> Option<String> {
