@@ -35,7 +35,7 @@ fn every_change_of_a_task_comes_in_order_with_its_envelope() {
     assert!(heard[2].data["data"]["duration_ms"].is_u64());
 }
 
-/// How many tasks flow and how often the reader comes back: 20000 and 100 unless the environment
+/// How many tasks flow and how often the reader comes back: 20000 and 1000 unless the environment
 /// says otherwise.
 fn load() -> (usize, usize) {
     let number = |name: &str, usual| {
