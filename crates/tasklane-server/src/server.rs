@@ -1,6 +1,7 @@
 //! A server on a listener, from its start to its end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::service::service_fn;
@@ -97,7 +98,7 @@ impl Server {
 }
 
 /// A connection, for an answer that never ends by itself.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Line {
     cut: CancellationToken,
     closed: CancellationToken,
@@ -145,14 +146,14 @@ async fn accept(
         let (front, builder) = (front.clone(), Arc::clone(&builder));
         let shutdown = shutdown.clone();
         connections.spawn(async move {
-            serve(stream, front, &builder, shutdown).await;
+            serve(stream, front, &builder, shutdown, headers_within).await;
             drop(place);
         });
     }
 }
 
 /// Without hyper's `pipeline_flush`: it takes whatever a body offers, however slowly it is read, so
-/// that a live reader that takes nothing cost 600 MB instead of being noticed.
+/// that a live reader that takes nothing costs memory instead of being noticed.
 fn builder(headers_within: Duration) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
@@ -174,21 +175,27 @@ async fn serve(
     front: Front,
     builder: &auto::Builder<TokioExecutor>,
     shutdown: CancellationToken,
+    headers_within: Duration,
 ) {
     // Answers are small and somebody waits for each.
     let _ = stream.set_nodelay(true);
-    let line = Line::default();
+    let line = Arc::new(Line::default());
     let _closed = line.closed.clone().drop_guard();
-    let cut = line.cut.clone();
-    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(line.clone());
-        front.clone().handle(request)
-    });
+    let (cut, begun) = (line.cut.clone(), Arc::new(AtomicBool::new(false)));
+    let service = {
+        let begun = Arc::clone(&begun);
+        service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+            begun.store(true, Ordering::Relaxed);
+            request.extensions_mut().insert(Arc::clone(&line));
+            front.clone().handle(request)
+        })
+    };
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = cut.cancelled() => return,
+        () = silent(headers_within, &begun) => return,
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
@@ -199,5 +206,14 @@ async fn serve(
     };
     if let Err(error) = ended {
         tracing::debug!(error, "a connection ended early");
+    }
+}
+
+/// Ends when a connection has sent no whole request in its first time: hyper begins to count only
+/// once it knows the protocol.
+async fn silent(within: Duration, begun: &AtomicBool) {
+    tokio::time::sleep(within).await;
+    if begun.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
     }
 }

@@ -30,7 +30,8 @@ pub struct Settings {
     pub metrics_every: Duration,
     /// Batches of one verb that may be in the store at once.
     pub batches_in_flight: usize,
-    /// How long a client may take to send its headers.
+    /// How long a client may take to send its headers, and how long a connection may be idle:
+    /// longer than the pause between two heartbeats.
     pub headers_within: Duration,
     /// How long a client may take to send a body.
     pub body_within: Duration,
@@ -56,7 +57,7 @@ impl Default for Settings {
             maintain_every: Duration::from_millis(250),
             metrics_every: Duration::from_secs(5),
             batches_in_flight: 4,
-            headers_within: Duration::from_secs(10),
+            headers_within: Duration::from_secs(35),
             body_within: Duration::from_secs(30),
             slow_reader_after: Duration::from_secs(10),
             slow_reader_behind: 500_000,

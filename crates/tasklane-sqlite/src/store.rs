@@ -324,7 +324,12 @@ impl Store for SqliteStore {
     }
 
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
-        self.read(move |view| view.events_after(cursor, limit))
+        let read = self.read(move |view| view.events_after(cursor, limit));
+        Box::pin(async move {
+            let mut page = read.await?;
+            self.shared.durable.hold_back(&mut page);
+            Ok(page)
+        })
     }
 
     fn head(&self) -> Answer<'_, Cursor> {

@@ -131,8 +131,9 @@ pub trait Store: Send + Sync + 'static {
 /// What changed, coalesced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Signal {
-    /// Rises by at least the number of tasks that became claimable, so that a waiter can tell
-    /// roughly how many there are to share. It may rise by more, and without any.
+    /// Rises by at least the number of tasks that became claimable and were not claimed in the same
+    /// write, so that a waiter can tell roughly how many there are to share. It may rise by more,
+    /// and without any.
     pub claimable: u64,
     /// The last event.
     pub last: Position,

@@ -23,6 +23,8 @@ pub enum Breaker {
     HalfOpen {
         /// So many more.
         trials: u32,
+        /// If none has ended by then, it gets a few more.
+        until: Timestamp,
     },
 }
 
@@ -55,13 +57,13 @@ impl Breaker {
         match self {
             Self::Closed { .. } => wanted,
             Self::Open { .. } => 0,
-            Self::HalfOpen { trials } => wanted.min(trials as usize),
+            Self::HalfOpen { trials, .. } => wanted.min(trials as usize),
         }
     }
 
     /// Tasks were handed over.
     pub fn took(&mut self, count: usize) {
-        if let Self::HalfOpen { trials } = self {
+        if let Self::HalfOpen { trials, .. } = self {
             *trials = trials.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX));
         }
     }
@@ -82,11 +84,13 @@ impl Breaker {
         matches!(self, Self::Open { .. })
     }
 
-    /// Its time is over. Says whether that was so.
+    /// Its time is over, or that of trials that ended without an outcome: they were released, or
+    /// their leases lost. Says whether that was so.
     pub fn try_again(&mut self, now: Timestamp, settings: &BreakerSettings) -> bool {
         match self {
-            Self::Open { until } if *until <= now => {
-                *self = Self::HalfOpen { trials: settings.trials };
+            Self::Open { until } | Self::HalfOpen { until, .. } if *until <= now => {
+                let until = now.plus(settings.open_for);
+                *self = Self::HalfOpen { trials: settings.trials, until };
                 true
             }
             _ => false,
@@ -124,6 +128,11 @@ mod tests {
         assert_eq!(breaker.allows(9), 2);
         breaker.took(1);
         assert_eq!(breaker.allows(9), 1);
+        let mut stuck = breaker;
+        stuck.took(1);
+        assert_eq!(stuck.allows(9), 0);
+        assert!(!stuck.try_again(at(119), &SETTINGS) && stuck.try_again(at(120), &SETTINGS));
+        assert_eq!(stuck.allows(9), 2, "trials that came to nothing are not held against it");
         let mut failing = breaker;
         assert!(failing.settled(true, at(61), &SETTINGS));
         assert_eq!(failing, Breaker::Open { until: at(121) });

@@ -95,8 +95,9 @@ impl Verb for Claim {
     type Unit = ClaimRequest;
     type Verdict = Result<Vec<Claimed>, WorkerRefusal>;
 
-    fn weight(&self, unit: &ClaimRequest) -> usize {
-        unit.count
+    /// What a worker says it could take must not keep others waiting.
+    fn weight(&self, _: &ClaimRequest) -> usize {
+        1
     }
 
     fn call(&self, units: Vec<ClaimRequest>) -> Verdicts<'_, Self::Verdict> {
@@ -152,6 +153,8 @@ impl Engine {
                 return Ok(Polled { tasks, directive });
             }
             let served = tokio::select! {
+                // What was handed over already must not be dropped.
+                biased;
                 served = self.parking.wait(poll.request(count), spec, seen, left) => served,
                 () = self.draining.cancelled() => return Ok(Polled { tasks, directive }),
             };

@@ -71,6 +71,11 @@ impl Engine {
     }
 
     fn note(&self, page: &Page) {
+        for event in page.events() {
+            if let Subject::Worker(worker, change) = &event.subject {
+                self.roster.heard(*worker, *change);
+            }
+        }
         self.statistics.record(page.events());
         self.metrics.count(page.events());
         self.waiters.ended(page.events().filter_map(|event| match &event.subject {

@@ -44,8 +44,6 @@ pub(crate) struct Parking {
     store: Arc<dyn Store>,
     lot: Mutex<BTreeMap<u64, Parked>>,
     tickets: AtomicU64,
-    /// Tasks handed over together with their submission: the hint that follows is about these too.
-    handed: AtomicU64,
     /// A poll came back into the lot and may have missed a hint.
     again: Notify,
 }
@@ -53,8 +51,7 @@ pub(crate) struct Parking {
 impl Parking {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let lot = Mutex::new(BTreeMap::new());
-        let (tickets, handed) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { store, lot, tickets, handed, again: Notify::new() }
+        Self { store, lot, tickets: AtomicU64::new(0), again: Notify::new() }
     }
 
     /// How many wait.
@@ -142,16 +139,16 @@ impl Parking {
         handed
     }
 
-    /// The same for polls that were served with a submission.
+    /// The same for polls that were served with a submission. `seen` is the hint from before they
+    /// were taken: those who wait again may have missed a later one.
     pub(crate) fn hand_over_submitted(
         &self,
         taken: Vec<Parked>,
         claimed: Result<Vec<Result<Vec<Claimed>, WorkerRefusal>>, StoreError>,
+        seen: u64,
     ) {
-        let polls = taken.len();
-        let handed = self.hand_over(taken, claimed);
-        self.handed.fetch_add(handed as u64, Ordering::Relaxed);
-        if handed < polls {
+        self.hand_over(taken, claimed);
+        if self.store.watch().borrow().claimable != seen {
             self.again.notify_one();
         }
     }
@@ -168,14 +165,12 @@ impl Parking {
                 () = tokio::time::sleep(PARKED_LOOK_EVERY) => false,
             };
             let claimable = watch.borrow_and_update().claimable;
-            let handed = self.handed.swap(0, Ordering::Relaxed);
-            let wanted = claimable.saturating_sub(seen).saturating_sub(handed);
-            let moved = claimable != seen;
+            let wanted = claimable.saturating_sub(seen);
             seen = claimable;
-            if hinted && (!moved || wanted == 0) {
-                continue;
+            // A hint that has not risen tells of other events.
+            if !hinted || wanted > 0 {
+                self.serve(if hinted { wanted } else { u64::MAX }).await;
             }
-            self.serve(if hinted { wanted } else { u64::MAX }).await;
         }
     }
 

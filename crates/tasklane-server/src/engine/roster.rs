@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tasklane_core::{Health, Timestamp, Worker, WorkerId, WorkerSpec, WorkerState};
-use tasklane_store::Direction;
+use tasklane_store::{Direction, WorkerChange};
 
 use super::breaker::Breaker;
 use super::claim::Directive;
@@ -102,6 +102,18 @@ impl Roster {
         }
     }
 
+    /// The feed tells of a worker.
+    pub(super) fn heard(&self, worker: WorkerId, change: WorkerChange) {
+        match change {
+            WorkerChange::Joined => {}
+            WorkerChange::Resumed => self.changed(worker, WorkerState::Active),
+            WorkerChange::Paused => self.changed(worker, WorkerState::Paused),
+            WorkerChange::Draining => self.changed(worker, WorkerState::Draining),
+            WorkerChange::Unhealthy => self.changed(worker, WorkerState::Unhealthy),
+            WorkerChange::Left | WorkerChange::Dead => self.left(worker),
+        }
+    }
+
     /// A worker's state changed.
     pub(super) fn changed(&self, worker: WorkerId, state: WorkerState) {
         self.lock().entry(worker).or_default().state = state;
@@ -113,6 +125,13 @@ impl Roster {
         let mut members = self.lock();
         let member = members.entry(worker).or_default();
         (member.spec, member.number) = (Some(Arc::new(spec)), number);
+    }
+
+    /// A worker starts anew.
+    pub(super) fn forgive(&self, worker: WorkerId) {
+        if let Some(member) = self.lock().get_mut(&worker) {
+            (member.breaker, member.strikes) = (Breaker::default(), 0);
+        }
     }
 
     /// A worker is gone for good.
@@ -141,8 +160,8 @@ impl Roster {
         self.arrivals.load(Ordering::Relaxed)
     }
 
-    /// Takes over what the store knows, and gives the workers whose open breakers are over. Who
-    /// came after the first `arrivals` may be missing from the store's list and is kept.
+    /// Takes over what the store knows, and gives the unhealthy workers that nothing speaks against
+    /// any more. Who came after the first `arrivals` may be missing from the store's list and is kept.
     pub(super) fn refresh(
         &self,
         workers: &[Worker],
@@ -158,7 +177,10 @@ impl Roster {
             if member.spec.is_none() {
                 member.spec = Some(Arc::new(worker.spec.clone()));
             }
-            if member.breaker.try_again(now, &self.breaker) {
+            member.breaker.try_again(now, &self.breaker);
+            let open = matches!(member.breaker, Breaker::Open { .. });
+            // Also one whose breaker was forgotten with the server that had it.
+            if worker.state == WorkerState::Unhealthy && !open && member.strikes == 0 {
                 over.push(worker.id);
             }
             members.insert(worker.id, member);

@@ -30,7 +30,7 @@ impl Verb for Settle {
     type Verdict = Verdict;
 
     fn weight(&self, unit: &Turn) -> usize {
-        unit.commands.len() + unit.claim.as_ref().map_or(0, |claim| claim.count)
+        unit.commands.len() + usize::from(unit.claim.is_some())
     }
 
     fn call(&self, units: Vec<Turn>) -> Verdicts<'_, Verdict> {
@@ -89,7 +89,13 @@ impl Engine {
         let polled = match claimed {
             Ok(tasks) => {
                 let until = Instant::now() + poll.wait.min(WAIT_MAX);
-                self.poll_until(&poll, until, Some((tasks, hint))).await?
+                let polled = self.poll_until(&poll, until, Some((tasks, hint))).await;
+                // The results are settled: they must be told, whatever became of the poll.
+                polled.unwrap_or_else(|error| {
+                    let gone = matches!(error, EngineError::Worker(_));
+                    let directive = if gone { Directive::Terminate } else { Directive::None };
+                    Polled { tasks: Vec::new(), directive }
+                })
             }
             // Its results counted by their tokens; it is told here that it has to register again.
             Err(WorkerRefusal::Gone | WorkerRefusal::Alive) => {

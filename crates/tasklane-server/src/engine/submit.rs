@@ -26,6 +26,7 @@ impl Verb for Submit {
 
     fn call(&self, units: Vec<Submission>) -> Verdicts<'_, Self::Verdict> {
         Box::pin(async move {
+            let seen = self.store.watch().borrow().claimable;
             let taken = self.parking.take_for(units.iter().flat_map(|unit| &unit.tasks));
             // Both are queued before either is awaited, so that they may share one write.
             let submit = self.store.submit(units);
@@ -34,7 +35,7 @@ impl Verb for Submit {
             }
             let claim = self.store.claim(taken.iter().map(Parked::request).collect());
             let verdicts = submit.await;
-            self.parking.hand_over_submitted(taken, claim.await);
+            self.parking.hand_over_submitted(taken, claim.await, seen);
             verdicts
         })
     }

@@ -24,6 +24,10 @@ impl Engine {
             Direction::Drain => self.roster.changed(worker, WorkerState::Draining),
             // What it comes to depends on the state it was in.
             Direction::Resume | Direction::Recover | Direction::MarkUnhealthy => {
+                if direction == Direction::Resume {
+                    // An operator's word clears its past.
+                    self.roster.forgive(worker);
+                }
                 self.refresh_workers().await?;
             }
         }
@@ -50,6 +54,9 @@ impl Engine {
 
     /// Whether a worker is unknown or dead, as far as the store knows.
     pub async fn is_gone(&self, id: WorkerId) -> Result<bool, EngineError> {
+        if self.roster.state(id).is_some_and(|state| state != WorkerState::Dead) {
+            return Ok(false);
+        }
         let workers = self.store.workers().await?;
         let alive = |worker: &Worker| worker.id == id && worker.state != WorkerState::Dead;
         Ok(!workers.iter().any(alive))
@@ -61,9 +68,12 @@ impl Engine {
         let arrivals = self.roster.arrivals();
         let workers = self.store.workers().await?;
         for worker in self.roster.refresh(&workers, arrivals, self.now()) {
-            // Gone meanwhile, or not unhealthy any more: nothing to recover.
-            let _ = self.store.direct(worker, Direction::Recover).await?;
-            self.roster.changed(worker, WorkerState::Active);
+            match self.store.direct(worker, Direction::Recover).await {
+                Ok(Ok(())) => self.roster.changed(worker, WorkerState::Active),
+                // Gone meanwhile.
+                Ok(Err(_)) => {}
+                Err(error) => tracing::warn!(%error, %worker, "could not recover; tried again"),
+            }
         }
         Ok(())
     }

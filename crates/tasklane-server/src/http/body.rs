@@ -14,6 +14,9 @@ use super::problem::{self, Refused};
 use crate::engine::Engine;
 use crate::limits::{BODY_BYTES_MAX, BODY_DEPTH_MAX};
 
+/// Bytes of an unknown member's name that are repeated in a refusal.
+const NAME_BYTES_SHOWN: usize = 64;
+
 /// Reads a body that must be JSON.
 pub(crate) async fn read(engine: &Engine, request: Request) -> Result<Bytes, Refused> {
     let (parts, body) = request.into_parts();
@@ -157,7 +160,7 @@ fn depth(bytes: &[u8]) -> usize {
 /// Says what is wrong and where. Reads the body a second time for the place: refusals are rare.
 fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8], error: &serde_json::Error) -> Refused {
     let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or_default();
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(before, _)| before);
     if message.starts_with("number out of range") {
         return Refused::field(problem::OUT_OF_RANGE, "", "out-of-range", message);
     }
@@ -175,6 +178,7 @@ fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8], error: &serde_json::Error) -
     let mut pointer = at.map(|error| pointer(error.path())).unwrap_or_default();
     let (kind, code) = classify(message);
     let named = message.split('`').nth(1).unwrap_or_default();
+    let named = named.get(..named.floor_char_boundary(NAME_BYTES_SHOWN)).unwrap_or_default();
     let names_one = matches!(code, "unknown-field" | "missing-field");
     if names_one && !pointer.ends_with(&format!("/{named}")) {
         pointer = format!("{pointer}/{named}");
@@ -201,12 +205,23 @@ fn classify(message: &str) -> (problem::Kind, &'static str) {
     }
 }
 
-/// Messages of serde quote what they found; a value must not be echoed.
+/// Messages of serde quote what they found; a value must not be echoed, nor a long name.
 fn without_values(message: &str) -> String {
-    match (message.split_once(": "), message.rsplit_once(", expected ")) {
-        (Some((what, found)), Some((_, expected))) if what.starts_with("invalid ") => {
-            let sort = found.split([' ', '`', '"', ',']).next().unwrap_or_default();
+    let expected = message.rsplit_once(", expected ").map(|(_, expected)| expected);
+    let (what, found) = message.split_once(": ").unwrap_or((message, ""));
+    let sort = found.split([' ', '`', '"', ',']).next().unwrap_or_default();
+    match expected {
+        Some(expected) if message.starts_with("invalid ") => {
             format!("{what}: {sort}, expected {expected}")
+        }
+        Some(expected) if message.starts_with("unknown variant") => {
+            format!("unknown word, expected {expected}")
+        }
+        Some(expected) if message.starts_with("unknown field") => {
+            format!("unknown field, expected {expected}")
+        }
+        _ if message.starts_with("invalid ") || message.starts_with("unknown ") => {
+            what.split('`').next().unwrap_or_default().trim_end().to_owned()
         }
         _ => message.to_owned(),
     }
@@ -245,6 +260,13 @@ mod tests {
         name: String,
         #[serde(default)]
         count: Option<u32>,
+        #[serde(default)]
+        word: Option<Word>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    enum Word {
+        One,
     }
 
     fn refused(text: &'static str) -> (String, String) {
@@ -273,7 +295,12 @@ mod tests {
 
     #[test]
     fn values_are_not_echoed() {
-        for text in [r#"{"name":["secret"]}"#, r#"{"name":"a","count":"secret"}"#] {
+        for text in [
+            r#"{"name":["secret"]}"#,
+            r#"{"name":"a","count":"secret"}"#,
+            r#"{"name":"a","count":"secret at line 5"}"#,
+            r#"{"name":"a","word":"secret"}"#,
+        ] {
             let bytes = Bytes::from_static(text.as_bytes());
             let problem = parse::<Sample>(&bytes).unwrap_err().render("/", "r");
             assert!(!format!("{problem:?}").contains("secret"), "{problem:?}");

@@ -74,6 +74,9 @@ impl Front {
             let detail = format!("targets have at most {URI_BYTES_MAX} bytes");
             return Some(Refused::new(problem::URI_TOO_LONG, detail));
         }
+        if !is_text(uri.path()) {
+            return Some(Refused::not_found("route"));
+        }
         let headers = request.headers().iter();
         let bytes: usize = headers.map(|(name, value)| name.as_str().len() + value.len()).sum();
         if bytes > HEADERS_BYTES_MAX {
@@ -82,6 +85,29 @@ impl Front {
         }
         None
     }
+}
+
+/// Whether a path is text once its escapes are undone: no name or id is anything else.
+fn is_text(path: &str) -> bool {
+    if !path.contains('%') {
+        return true;
+    }
+    let (mut bytes, mut rest) = (Vec::with_capacity(path.len()), path.as_bytes());
+    while let Some((byte, after)) = rest.split_first() {
+        let escaped = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let escaped = escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match (byte, escaped) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    std::str::from_utf8(&bytes).is_ok()
 }
 
 /// The path alone: a query may hold what should not be repeated.

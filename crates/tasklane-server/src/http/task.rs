@@ -87,6 +87,11 @@ pub(crate) async fn submit_batch(
     request: Request,
 ) -> Result<Response, Refused> {
     let trace = receive::trace(request.headers());
+    if request.headers().contains_key(IDEMPOTENCY_KEY) {
+        let detail = "a batch takes an idempotency_key for each of its tasks, not one for all";
+        let pointer = "/idempotency_key";
+        return Err(Refused::field(problem::VALIDATION_FAILED, pointer, "unexpected", detail));
+    }
     let bytes = body::read(&engine, request).await?;
     let batch: wire::Batch<'_> = body::parse(&bytes)?;
     receive::check_batch(batch.tasks.len()).map_err(|invalid| Refused::invalid("", &invalid))?;

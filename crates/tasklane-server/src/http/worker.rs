@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tasklane_client::wire;
 use tasklane_core::{
     Command, Health, Intent, Invalid, LeaseToken, Problem, Progress, Refusal, TaskId, WorkerId,
+    limits,
 };
 use tasklane_store::{Direction, LeaseRef, Leases, Renewal};
 
@@ -79,7 +80,7 @@ fn read_poll(worker: WorkerId, poll: &wire::Poll, under: &str) -> Result<Poll, R
     });
     Ok(Poll {
         worker,
-        count: poll.available_capacity as usize,
+        count: (poll.available_capacity as usize).min(limits::CLAIM_TASKS_MAX),
         auto_start: poll.auto_start,
         narrowed: narrowed.transpose()?,
         wait,

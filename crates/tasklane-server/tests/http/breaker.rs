@@ -64,6 +64,51 @@ fn a_trial_that_fails_opens_it_again() {
 }
 
 #[test]
+fn trials_that_come_to_nothing_are_followed_by_others() {
+    let site = Site::new();
+    let worker = site.worker();
+    for _ in 0..5 {
+        fail(&site, &worker);
+    }
+    let shown = || site.get(&format!("/admin/workers/{}", worker.id)).json();
+    let pass_a_minute = || {
+        for _ in 0..5 {
+            site.pass(Duration::from_secs(13));
+            worker.call("heartbeat", &json!({}));
+        }
+    };
+    pass_a_minute();
+    site.eventually("it may try", || {
+        shown()["breaker"] == "half_open" && shown()["state"] == "active"
+    });
+    for _ in 0..4 {
+        site.submit(json!({}));
+    }
+    for held in worker.poll(5) {
+        worker.report(&held, json!({"status": "released", "delay_seconds": 1}));
+    }
+    assert!(worker.poll(5).is_empty());
+    pass_a_minute();
+    site.eventually("it may try again", || !worker.poll(1).is_empty());
+}
+
+#[test]
+fn an_operator_may_close_it() {
+    let site = Site::new();
+    let worker = site.worker();
+    for _ in 0..5 {
+        fail(&site, &worker);
+    }
+    site.submit(json!({}));
+    let resume = format!("/admin/workers/{}/resume", worker.id);
+    site.eventually("it is marked", || {
+        site.get(&format!("/admin/workers/{}", worker.id)).json()["state"] == "unhealthy"
+    });
+    assert_eq!(site.post(&resume, &json!({})).status, 200);
+    assert_eq!(worker.poll(1).len(), 1);
+}
+
+#[test]
 fn a_success_in_between_starts_the_count_anew() {
     let site = Site::new();
     let worker = site.worker();

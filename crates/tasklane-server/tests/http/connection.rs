@@ -82,11 +82,13 @@ fn two_requests_on_one_connection_are_both_answered() {
 #[test]
 fn a_connection_that_says_nothing_is_closed() {
     let site = Site::with(|settings, _| settings.headers_within = Duration::from_millis(100));
-    let mut stream = site.connect();
-    stream.write_all(b"GET /livez HTTP/1.1\r\nhost:").unwrap();
-    let started = std::time::Instant::now();
-    Reply::read(&mut stream);
-    assert!(started.elapsed() < Duration::from_secs(5));
+    for sent in [&b""[..], b"P", b"PRI * HTTP", b"GET /livez HTTP/1.1\r\nhost:"] {
+        let mut stream = site.connect();
+        stream.write_all(sent).unwrap();
+        let started = std::time::Instant::now();
+        Reply::read(&mut stream);
+        assert!(started.elapsed() < Duration::from_secs(5), "{sent:?}");
+    }
 }
 
 #[test]
@@ -94,4 +96,12 @@ fn a_body_that_comes_too_slowly_is_refused() {
     let site = Site::with(|settings, _| settings.body_within = Duration::from_millis(100));
     let head = "POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{";
     site.raw(head.as_bytes()).refused(408, "request-timeout");
+}
+
+#[test]
+fn a_path_that_is_no_text_is_not_found() {
+    let site = Site::new();
+    for path in ["/api/v1/tasks/%FF", "/admin/queues/%C3%28", "/internal/workers/%80/poll"] {
+        site.get(path).refused(404, "not-found");
+    }
 }

@@ -68,6 +68,43 @@ fn a_worker_never_holds_more_than_its_capacity() {
 }
 
 #[test]
+fn a_worker_that_boasts_gets_what_it_can_hold_and_keeps_nobody_waiting() {
+    let site = Site::new();
+    site.submit(json!({}));
+    let worker = site.register(json!({"capacity": 1}));
+    assert_eq!(worker.poll(u32::MAX).len(), 1);
+    assert!(site.worker().poll(u32::MAX).is_empty());
+}
+
+/// One task goes to the first of two polls; what comes due next must reach the other at once.
+#[test]
+fn a_poll_that_was_passed_over_gets_what_comes_due_next() {
+    let site = Site::new();
+    let workers = [site.worker(), site.worker()];
+    let due = site.submit(json!({"delay_seconds": 20}));
+    std::thread::scope(|scope| {
+        let body = json!({"available_capacity": 1, "wait_ms": 20_000});
+        let polls: Vec<_> = workers
+            .iter()
+            .map(|worker| {
+                let body = body.clone();
+                scope.spawn(move || worker.call("poll", &body).json()["tasks"][0]["id"].clone())
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(50));
+        let first = site.submit(json!({}));
+        site.pass(Duration::from_secs(21));
+        let passed = Instant::now();
+        let mut got: Vec<_> = polls.into_iter().map(|poll| poll.join().unwrap()).collect();
+        assert!(passed.elapsed() < Duration::from_millis(800), "took {:?}", passed.elapsed());
+        let mut expected = vec![json!(first), json!(due)];
+        got.sort_by_key(ToString::to_string);
+        expected.sort_by_key(ToString::to_string);
+        assert_eq!(got, expected);
+    });
+}
+
+#[test]
 fn a_waiting_poll_gets_a_task_that_is_submitted() {
     let site = Site::new();
     let worker = site.worker();

@@ -136,6 +136,14 @@ fn a_batch_with_one_bad_task_changes_nothing_and_names_it() {
 }
 
 #[test]
+fn a_batch_takes_no_key_for_all_of_its_tasks() {
+    let site = Site::new();
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let reply = site.send("POST", "/api/v1/tasks/batch", &headers, br#"{"tasks":[{"type":"a"}]}"#);
+    reply.refused(422, "validation-failed");
+}
+
+#[test]
 fn a_trace_goes_from_the_producer_to_the_worker() {
     let site = Site::new();
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

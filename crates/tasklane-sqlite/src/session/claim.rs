@@ -82,6 +82,10 @@ impl Session<'_> {
             }
             match self.hand_over(request, head, &order)? {
                 Handed::Over(task, payload) => {
+                    // Came in with this very write: nobody need be told of it.
+                    if head.place.sequence >= self.feed.first {
+                        self.claimable = self.claimable.saturating_sub(1);
+                    }
                     claimed.push(Claimed { task: *task, payload, lease: self.rules.lease });
                 }
                 Handed::Withheld => {

@@ -164,11 +164,6 @@ impl<'c> Session<'c> {
         self.load()
     }
 
-    /// Whether this transaction has changed anything.
-    pub(crate) fn has_written(&self) -> bool {
-        self.feed.count > 0
-    }
-
     pub(crate) fn connection(&self) -> &'c Connection {
         self.connection
     }

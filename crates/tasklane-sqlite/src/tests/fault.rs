@@ -90,6 +90,8 @@ fn after_a_sync_that_failed_nothing_is_promised_and_nothing_more_is_written() {
     assert!(store.status().trouble.unwrap().contains("not synced"));
     let ids: Vec<_> = kept.iter().map(|task| task.id).collect();
     assert!(block_on(store.get(ids.clone())).unwrap().iter().all(Option::is_some), "reads go on");
+    let page = block_on(store.events_after(tasklane_store::Cursor::OLDEST, 10_000)).unwrap();
+    assert_eq!(page.events.len(), 10, "what may be lost is not told");
     drop(store);
     let store = SqliteStore::open(folder.path(), &options).unwrap();
     assert!(block_on(store.get(ids)).unwrap().iter().all(Option::is_some), "nothing is lost");

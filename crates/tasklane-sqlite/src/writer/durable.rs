@@ -1,8 +1,9 @@
 //! How far the feed is known to be on disk.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tasklane_store::Position;
+use tasklane_store::{FeedPage, Position};
 use tokio::sync::watch;
 
 /// Readers see a commit before its sync. What they saw may be told once it cannot be lost.
@@ -12,6 +13,8 @@ pub(crate) struct Durable {
     visible: AtomicU64,
     /// The last event that is on disk, or as safe as the store was asked to make it.
     safe: watch::Sender<u64>,
+    /// Set when no more syncs will come: later events may be lost, and their numbers given again.
+    tellable: OnceLock<u64>,
 }
 
 impl Durable {
@@ -35,9 +38,17 @@ impl Durable {
         self.safe.send_modify(|_| {});
     }
 
-    /// No more syncs will come: readers tell what they see.
+    /// No more syncs will come: readers wait no longer, and the feed ends where it was safe.
     pub(super) fn give_up(&self) {
+        let _ = self.tellable.set(*self.safe.borrow());
         self.reached(Position(u64::MAX));
+    }
+
+    /// Leaves out of a page of the feed what may be lost.
+    pub(crate) fn hold_back(&self, page: &mut FeedPage) {
+        let Some(tellable) = self.tellable.get() else { return };
+        page.events.retain(|event| event.position.0 <= *tellable);
+        page.next.position = page.next.position.min(Position(*tellable));
     }
 
     /// Waits until all that a reader can have seen by now is safe.

@@ -278,7 +278,7 @@ mod tests {
         let size = Size::from(WAITING_TASKS_MAX + 1);
         let _waiting = inbox.call(Class::Ordinary, size, |_| Ok(()));
         let refused = block_on(inbox.call(Class::Ordinary, Size::from(1), |_| Ok(()))).unwrap();
-        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        assert!(matches!(refused, Err(StoreError::Overloaded(_))), "{refused:?}");
         assert!(offer(&inbox, Class::Settle, 1));
     }
 }

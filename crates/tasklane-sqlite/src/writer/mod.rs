@@ -144,6 +144,10 @@ pub(crate) fn run(
         if let Err(error) = syncer.sync_if_due() {
             writer.stop_unsynced(&error.to_string());
         }
+        if writer.broken.is_some() {
+            // What the log holds is no longer known: it must not be copied into the database.
+            checkpointer = None;
+        }
         if let Some(checkpointer) = &mut checkpointer {
             checkpointer.after_commit(&connection);
         }
@@ -152,10 +156,16 @@ pub(crate) fn run(
     // Answers what is left.
     drop(confirmer);
     // What was written last is due as well; then the next open finds nothing missing.
-    if syncer.sync().is_ok() && broken.is_none() {
+    if broken.is_none() && syncer.sync().is_ok() {
         let _ = session.set_open(false);
     }
     drop(checkpointer);
+    if broken.is_some() {
+        // The last connection to close would copy the log back.
+        let keep = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        let _ = connection.set_db_config(keep, true);
+        return;
+    }
     // Leaves a file that needs no recovery; what it fails to do, the next open does.
     let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
 }
@@ -214,17 +224,17 @@ impl Writer<'_, '_> {
             for work in group.iter_mut() {
                 work.run(session)?;
             }
-            let happened = session.has_written();
             self.shared.durable.show(session.head());
-            session.finish().map(|()| happened)
+            session.finish()
         })();
         match attempt {
-            Ok(happened) => {
+            Ok(()) => {
+                let wrote = self.session.connection().total_changes() != changes;
                 // A transaction that wrote nothing proves nothing about the disk.
-                if happened {
+                if wrote {
                     self.shared.set_trouble(None);
                 }
-                Ok(self.session.connection().total_changes() != changes)
+                Ok(wrote)
             }
             Err(fault) => Err(self.recover(&fault)),
         }
@@ -248,6 +258,8 @@ impl Writer<'_, '_> {
         let reset = self.session.reset();
         self.shared.durable.take_back(self.session.head());
         if fault.is_fatal() || reset.is_err() {
+            // No sync will come any more that readers could wait for.
+            self.shared.durable.give_up();
             self.broken = Some(match &error {
                 StoreError::Corrupt(_) => error.clone(),
                 _ => StoreError::Unavailable(format!("stopped after a failure: {error}")),

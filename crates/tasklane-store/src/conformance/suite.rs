@@ -310,8 +310,8 @@ macro_rules! conformance_cases {
             }
             call {
                 calls_are_carried_out_in_the_order_they_are_made
-                a_call_that_nobody_waits_for_is_carried_out
                 the_time_shown_is_the_stores_own
+                a_call_that_nobody_waits_for_is_carried_out
                 a_settle_makes_room_for_the_claim_of_the_same_call
                 claims_under_way_together_never_share_a_task
                 one_key_under_way_many_times_makes_one_task

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::faulty::Faulty;
 use crate::engine::feed::Feed;
-use crate::engine::{Engine, Slice};
+use crate::engine::{Engine, Place, Slice, Through};
 use crate::limits::EVENTS_IN_MEMORY;
 use crate::settings::Settings;
 
@@ -31,15 +31,30 @@ fn positions(slice: &Slice) -> Vec<u64> {
     slice.entries().iter().map(|noted| noted.event.position.0).collect()
 }
 
-fn feed() -> Feed {
+/// A feed with a live reader: without one it keeps nothing.
+fn feed() -> (Feed, Place) {
     let feed = Feed::new(Faulty::new());
     feed.begin(at(5, 10));
-    feed
+    let place = feed.enter(Through::Stream).unwrap();
+    (feed, place)
+}
+
+#[tokio::test]
+async fn while_nobody_reads_nothing_is_kept() {
+    let (feed, place) = feed();
+    feed.publish(page(5, 11..=12, false));
+    drop(place);
+    feed.publish(page(5, 13..=14, false));
+    assert_eq!(feed.head().await, at(5, 14));
+    assert!(feed.read(at(5, 12), 1).await.unwrap().gap, "the store was asked");
+    let _place = feed.enter(Through::Stream).unwrap();
+    feed.publish(page(5, 15..=15, false));
+    assert_eq!(positions(&feed.read(at(5, 14), 1).await.unwrap()), [15]);
 }
 
 #[tokio::test]
 async fn readers_pull_by_cursors_of_their_own() {
-    let feed = feed();
+    let (feed, _place) = feed();
     feed.publish(page(5, 11..=13, false));
     feed.publish(page(5, 14..=20, false));
     let first = feed.read(at(5, 10), 2).await.unwrap();
@@ -53,7 +68,8 @@ async fn readers_pull_by_cursors_of_their_own() {
 
 #[tokio::test]
 async fn who_has_everything_waits_for_the_next() {
-    let feed = Arc::new(feed());
+    let (feed, _place) = feed();
+    let feed = Arc::new(feed);
     let reader = Arc::clone(&feed);
     let waiting = tokio::spawn(async move { reader.read(at(5, 10), 10).await.unwrap() });
     tokio::task::yield_now().await;
@@ -64,7 +80,7 @@ async fn who_has_everything_waits_for_the_next() {
 
 #[tokio::test]
 async fn memory_is_bounded_and_what_left_it_is_the_stores() {
-    let feed = feed();
+    let (feed, _place) = feed();
     let mut last = 10;
     for _ in 0..20 {
         feed.publish(page(5, last + 1..=last + 4_096, false));
@@ -79,7 +95,7 @@ async fn memory_is_bounded_and_what_left_it_is_the_stores() {
 
 #[tokio::test]
 async fn a_gap_of_the_follower_sends_readers_to_the_store() {
-    let feed = feed();
+    let (feed, _place) = feed();
     feed.publish(page(5, 11..=12, false));
     feed.publish(page(5, 50..=51, true));
     assert_eq!(positions(&feed.read(at(5, 49), 10).await.unwrap()), [50, 51]);

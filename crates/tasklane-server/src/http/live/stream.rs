@@ -36,11 +36,11 @@ pub(crate) async fn events(
 ) -> Result<Response, Refused> {
     let wish = Wish::read(&parameters, request.headers())?;
     let reader = Reader::new(Arc::clone(&engine), wish, Through::Stream).await?;
-    let line = request.extensions().get::<Line>().cloned().unwrap_or_default();
+    let line = request.extensions().get::<Arc<Line>>().cloned().unwrap_or_default();
     Ok(respond(&engine, reader, line, request.version()))
 }
 
-fn respond(engine: &Engine, reader: Reader, line: Line, version: Version) -> Response {
+fn respond(engine: &Engine, reader: Reader, line: Arc<Line>, version: Version) -> Response {
     // One piece waits here while another is being written: a reader's whole buffer.
     let (sender, receiver) = mpsc::channel(1);
     let alone = version < Version::HTTP_2;
@@ -102,7 +102,7 @@ enum Stuck {
     Shutdown,
 }
 
-async fn serve(mut reader: Reader, sender: mpsc::Sender<Piece>, line: Line, alone: bool) {
+async fn serve(mut reader: Reader, sender: mpsc::Sender<Piece>, line: Arc<Line>, alone: bool) {
     loop {
         let next = tokio::select! {
             next = reader.next() => next,
