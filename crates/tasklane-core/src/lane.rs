@@ -7,14 +7,8 @@ use crate::limits;
 use crate::name::{Capability, QueueName, TaskType};
 
 /// A sorted set of capabilities; cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CapabilitySet(Arc<[Capability]>);
-
-impl Default for CapabilitySet {
-    fn default() -> Self {
-        Self(Arc::from([]))
-    }
-}
 
 impl CapabilitySet {
     /// Sorts and deduplicates.

@@ -1,7 +1,7 @@
 //! Names and keys that users choose, checked once at construction and trusted afterwards.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::error::{Invalid, Problem};
 use crate::limits;
@@ -71,7 +71,8 @@ text!(
 impl QueueName {
     /// The queue of tasks that name none.
     pub fn default_queue() -> Self {
-        Self(Arc::from("default"))
+        static DEFAULT: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("default"));
+        Self(DEFAULT.clone())
     }
 }
 

@@ -56,6 +56,9 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let shutdown = CancellationToken::new();
     watch_signals(shutdown.clone())?;
     let address = listener.local_addr()?;
+    if !address.ip().is_loopback() {
+        tracing::warn!(%address, "there are no keys yet: whoever reaches this address may do everything");
+    }
     let durability = store.status().durability.as_str();
     tracing::info!(%address, store = arguments.store, durability, "serving");
     let server = Server::new(Arc::clone(&store), settings);

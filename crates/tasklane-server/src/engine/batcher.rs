@@ -62,7 +62,8 @@ impl<V: Verb> Batcher<V> {
     /// Has one unit carried out together with others. Once called it happens, whether or not
     /// anybody waits for the verdict.
     pub(crate) async fn call(self: &Arc<Self>, unit: V::Unit) -> Result<V::Verdict, StoreError> {
-        self.queue(unit)?.await.unwrap_or(Err(StoreError::Closed))
+        let lost = || StoreError::OutcomeUnknown("the answer was lost".into());
+        self.queue(unit)?.await.unwrap_or_else(|_| Err(lost()))
     }
 
     fn queue(self: &Arc<Self>, unit: V::Unit) -> Result<Answer<V>, StoreError> {

@@ -189,7 +189,10 @@ impl From<StoreError> for Refused {
             | StoreError::Version(_)
             | StoreError::Closed => STORE_UNAVAILABLE,
         };
-        tracing::warn!(%error, "the store refused a call");
+        // A line for each refused call would make an overload worse; metrics count them.
+        if kind != OVERLOADED {
+            tracing::warn!(%error, "the store refused a call");
+        }
         // What is inside stays in the log.
         let detail = match kind {
             OUTCOME_UNKNOWN => "sending it again with the same id or idempotency key is safe",

@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use tasklane_client::wire;
 use tasklane_core::{
     Backoff, Capability, CapabilitySet, ErrorKind, Failure, IdempotencyKey, Invalid, Jitter,
-    Metadata, Names, NewTask, OrderingKey, Outcome, Pattern, Problem, QueueName, RetryPolicy,
-    Selection, TaskType, TraceContext, When, WorkerSpec, classify, limits,
+    Metadata, NewTask, OrderingKey, Outcome, Pattern, Problem, QueueName, RetryPolicy, Selection,
+    TaskType, TraceContext, When, WorkerSpec, classify, limits,
 };
 
 use super::problem::{self, Refused};
@@ -16,11 +16,35 @@ use crate::settings::Settings;
 /// Capacity of a worker that names none.
 const CAPACITY_DEFAULT: u32 = 5;
 
+/// The names of the task before: tasks of a batch are mostly alike, and then share them.
+#[derive(Default)]
+pub(crate) struct Names {
+    task_type: Option<TaskType>,
+    queue: Option<QueueName>,
+}
+
+impl Names {
+    fn task_type(&mut self, text: &str) -> Result<TaskType, Invalid> {
+        match &self.task_type {
+            Some(known) if known.as_str() == text => Ok(known.clone()),
+            _ => Ok(self.task_type.insert(TaskType::new(text)?).clone()),
+        }
+    }
+
+    fn queue(&mut self, text: &str) -> Result<QueueName, Invalid> {
+        match &self.queue {
+            Some(known) if known.as_str() == text => Ok(known.clone()),
+            _ => Ok(self.queue.insert(QueueName::new(text)?).clone()),
+        }
+    }
+}
+
 /// A task of a submission. `body` is what `task` was read from, so that the payload is not copied.
 pub(crate) fn new_task(
     body: &Bytes,
     task: &wire::NewTask<'_>,
     trace: Option<&TraceContext>,
+    names: &mut Names,
 ) -> Result<NewTask, Invalid> {
     if task.scheduled_at.is_some() && task.delay_seconds.is_some() {
         let expected = "left out when scheduled_at is given";
@@ -30,9 +54,9 @@ pub(crate) fn new_task(
         (Some(at), _) => Some(When::At(at.0)),
         (None, delay) => delay.map(|delay| When::After(delay.0)),
     };
-    let mut new = NewTask::new(TaskType::new(&task.task_type)?, raw(body, task.payload));
+    let mut new = NewTask::new(names.task_type(&task.task_type)?, raw(body, task.payload));
     if let Some(queue) = &task.queue {
-        new.queue = QueueName::new(queue)?;
+        new.queue = names.queue(queue)?;
     }
     new.id = task.id.map(|id| id.0);
     new.priority = task.priority.map(|priority| priority.0);
@@ -193,11 +217,11 @@ fn failure(error: Option<&wire::Failure>, settings: &Settings) -> Failure {
 /// What a worker says of itself.
 pub(crate) fn worker_spec(register: &wire::Register) -> Result<WorkerSpec, Invalid> {
     let names = |list: &Option<Vec<Box<str>>>, field: &'static str| match list {
-        None => Ok(Names::All),
+        None => Ok(tasklane_core::Names::All),
         Some(list) => {
             let patterns: Result<Vec<_>, _> = list.iter().map(|name| Pattern::new(name)).collect();
             patterns
-                .and_then(Names::matching)
+                .and_then(tasklane_core::Names::matching)
                 .map_err(|invalid| Invalid::new(field, invalid.problem))
         }
     };

@@ -24,7 +24,7 @@ pub(crate) async fn submit(State(engine): App, request: Request) -> Result<Respo
     let key = header_key(&request)?;
     let bytes = body::read(&engine, request).await?;
     let sent: wire::NewTask<'_> = body::parse(&bytes)?;
-    let mut task = receive::new_task(&bytes, &sent, trace.as_ref())
+    let mut task = receive::new_task(&bytes, &sent, trace.as_ref(), &mut receive::Names::default())
         .map_err(|invalid| Refused::invalid("", &invalid))?;
     if let Some(key) = key {
         if task.idempotency_key.as_ref().is_some_and(|own| *own != key) {
@@ -95,9 +95,9 @@ pub(crate) async fn submit_batch(
     let bytes = body::read(&engine, request).await?;
     let batch: wire::Batch<'_> = body::parse(&bytes)?;
     receive::check_batch(batch.tasks.len()).map_err(|invalid| Refused::invalid("", &invalid))?;
-    let mut tasks = Vec::with_capacity(batch.tasks.len());
+    let (mut tasks, mut names) = (Vec::with_capacity(batch.tasks.len()), Default::default());
     for (index, sent) in batch.tasks.iter().enumerate() {
-        let task = receive::new_task(&bytes, sent, trace.as_ref())
+        let task = receive::new_task(&bytes, sent, trace.as_ref(), &mut names)
             .map_err(|invalid| Refused::invalid(&format!("/tasks/{index}"), &invalid))?;
         tasks.push(task);
     }
