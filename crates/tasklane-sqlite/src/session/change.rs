@@ -193,8 +193,10 @@ impl Session<'_> {
     fn add_to_trail(&mut self, key: i64, entry: &Entry) -> Result<(), Fault> {
         let sequence = entry.stamp.sequence.0;
         self.sql.insert_trail.execute(params![key, sequence, codec::encode_entry(entry)])?;
-        // Looking now and then is enough to keep a bound.
-        if self.random.next_u64().is_multiple_of(64) { self.cut_trail(key) } else { Ok(()) }
+        // Looking now and then is enough to keep a bound: by number for a task that everything
+        // happens to, by chance for one among many.
+        let look = sequence.is_multiple_of(64) || self.random.next_u64().is_multiple_of(64);
+        if look { self.cut_trail(key) } else { Ok(()) }
     }
 
     /// Drops the older half of a trail that has grown too long, and leaves a mark.
