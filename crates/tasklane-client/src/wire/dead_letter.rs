@@ -30,7 +30,7 @@ pub struct DeadLetterPage {
 #[serde(deny_unknown_fields)]
 pub struct ReplayOne {
     /// Attempts start from nought; `true` if absent.
-    #[serde(default = "yes", alias = "reset_retry_count")]
+    #[serde(default = "super::value::yes", alias = "reset_retry_count")]
     pub reset_attempts: bool,
     /// With another priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,10 +43,6 @@ impl Default for ReplayOne {
     }
 }
 
-fn yes() -> bool {
-    true
-}
-
 /// Replay all dead letters that match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -56,7 +52,7 @@ pub struct ReplayMany {
     #[serde(default)]
     pub filter: TaskFilter,
     /// Attempts start from nought; `true` if absent.
-    #[serde(default = "yes", alias = "reset_retry_count")]
+    #[serde(default = "super::value::yes", alias = "reset_retry_count")]
     pub reset_attempts: bool,
     /// With another priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]

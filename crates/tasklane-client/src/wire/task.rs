@@ -50,7 +50,7 @@ pub struct Task {
     /// Backoff between attempts.
     pub retry: Retry,
     /// `false`: ends as `failed` instead of `dead_letter`.
-    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    #[serde(default = "super::value::yes", skip_serializing_if = "is_true")]
     pub dead_letter: bool,
     /// Makes sending it again safe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,10 +147,6 @@ pub struct Attempt {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]

@@ -15,6 +15,11 @@ use tasklane_core::{ErrorKind, LeaseToken, Priority, StateName, TaskId, Timestam
 /// The word that begins the message of an error about a number outside its range.
 pub const OUT_OF_RANGE: &str = "out of range";
 
+/// What a member is that is absent and means yes.
+pub(super) const fn yes() -> bool {
+    true
+}
+
 macro_rules! text {
     ($(#[$doc:meta])* $name:ident, $inner:ty, $format:expr) => {
         $(#[$doc])*

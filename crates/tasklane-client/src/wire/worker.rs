@@ -63,15 +63,11 @@ pub struct Poll {
     #[serde(default)]
     pub wait_ms: u64,
     /// Straight to `running`; `true` if absent.
-    #[serde(default = "yes")]
+    #[serde(default = "super::value::yes")]
     pub auto_start: bool,
     /// Only with these of its capabilities, for this once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<Box<str>>>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// The answer to a poll.

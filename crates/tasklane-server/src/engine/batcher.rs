@@ -95,7 +95,7 @@ impl<V: Verb> Batcher<V> {
                 }
                 Err(error) => {
                     for reply in replies {
-                        // The caller may have gone; nothing was done for it.
+                        // The caller may have gone.
                         let _ = reply.send(Err(error.clone()));
                     }
                 }

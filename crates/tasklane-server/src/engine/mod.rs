@@ -95,7 +95,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine on `store`. Its loops run once [`Engine::start`] is called.
+    /// An engine on `store`. Its loops are run by [`Server`](crate::Server).
     pub fn new(store: Arc<dyn Store>, settings: Settings) -> Arc<Self> {
         let parking = Arc::new(Parking::new(Arc::clone(&store)));
         let in_flight = settings.batches_in_flight;

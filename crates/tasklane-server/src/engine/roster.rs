@@ -29,6 +29,8 @@ struct Member {
     breaker: Breaker,
     /// Reports in a row over a limit.
     strikes: u32,
+    /// Since when it has been seen as unhealthy.
+    unhealthy_since: Option<Timestamp>,
     /// When it came, among all that came.
     number: u64,
 }
@@ -178,10 +180,19 @@ impl Roster {
                 member.spec = Some(Arc::new(worker.spec.clone()));
             }
             member.breaker.try_again(now, &self.breaker);
-            let open = matches!(member.breaker, Breaker::Open { .. });
-            // Also one whose breaker was forgotten with the server that had it.
-            if worker.state == WorkerState::Unhealthy && !open && member.strikes == 0 {
-                over.push(worker.id);
+            if worker.state != WorkerState::Unhealthy {
+                member.unhealthy_since = None;
+            } else if member.strikes == 0 {
+                let since = *member.unhealthy_since.get_or_insert(now);
+                let recovers = match member.breaker {
+                    Breaker::Open { .. } => false,
+                    Breaker::HalfOpen { .. } => true,
+                    // Not this server's doing: another one knows why, or knew and is gone.
+                    Breaker::Closed { .. } => now.since(since) >= self.breaker.open_for,
+                };
+                if recovers {
+                    over.push(worker.id);
+                }
             }
             members.insert(worker.id, member);
         }
@@ -211,5 +222,25 @@ mod tests {
         assert!(roster.settled(worker, true, now), "its failures still count");
         roster.refresh(&[], roster.arrivals(), now);
         assert_eq!(roster.state(worker), None, "who has gone is forgotten");
+    }
+
+    #[test]
+    fn what_another_server_marked_is_left_to_it_for_the_time_of_a_breaker() {
+        let settings = BreakerSettings::default();
+        let roster = Roster::new(HealthSettings::default(), settings);
+        let id = WorkerId::from_bytes([1; 16]);
+        let worker = Worker {
+            id,
+            spec: WorkerSpec::new(Selection::default(), 1).unwrap(),
+            state: WorkerState::Unhealthy,
+            registered_at: Timestamp::EPOCH,
+            seen_at: Timestamp::EPOCH,
+            leases: 0,
+            health: Health::default(),
+        };
+        let at = |seconds| Timestamp::EPOCH.plus(std::time::Duration::from_secs(seconds));
+        let refresh = |seconds| roster.refresh(std::slice::from_ref(&worker), 0, at(seconds));
+        assert_eq!((refresh(10), refresh(69)), (vec![], vec![]));
+        assert_eq!(refresh(70), [id]);
     }
 }

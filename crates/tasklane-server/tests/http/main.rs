@@ -8,6 +8,7 @@
 )]
 
 mod bad_input;
+mod bounds;
 mod breaker;
 mod cancel;
 mod connection;

@@ -91,7 +91,7 @@ fn a_poll_that_was_passed_over_gets_what_comes_due_next() {
                 scope.spawn(move || worker.call("poll", &body).json()["tasks"][0]["id"].clone())
             })
             .collect();
-        std::thread::sleep(Duration::from_millis(50));
+        site.await_parked(2);
         let first = site.submit(json!({}));
         site.pass(Duration::from_secs(21));
         let passed = Instant::now();
@@ -113,7 +113,7 @@ fn a_waiting_poll_gets_a_task_that_is_submitted() {
             let body = json!({"available_capacity": 1, "wait_ms": 20_000});
             worker.call("poll", &body)
         });
-        std::thread::sleep(Duration::from_millis(50));
+        site.await_parked(1);
         let submitted = Instant::now();
         let id = site.submit(json!({}));
         let reply = waiting.join().unwrap();
@@ -132,7 +132,7 @@ fn many_waiting_polls_each_get_one() {
             .iter()
             .map(|worker| scope.spawn(move || worker.call("poll", body).json()["tasks"].clone()))
             .collect();
-        std::thread::sleep(Duration::from_millis(50));
+        site.await_parked(8);
         let mut ids: Vec<String> = (0..8).map(|_| site.submit(json!({}))).collect();
         let mut got: Vec<String> = waiting
             .into_iter()
@@ -151,7 +151,7 @@ fn a_waiting_poll_is_not_woken_by_what_it_does_not_take() {
     std::thread::scope(|scope| {
         let waiting = scope
             .spawn(|| worker.call("poll", &json!({"available_capacity": 1, "wait_ms": 20_000})));
-        std::thread::sleep(Duration::from_millis(20));
+        site.await_parked(1);
         site.submit(json!({"type": "a"}));
         let id = site.submit(json!({"type": "b"}));
         assert_eq!(waiting.join().unwrap().json()["tasks"][0]["id"], id);
@@ -180,7 +180,7 @@ fn a_task_claimed_for_a_client_that_went_away_is_given_back() {
     );
     let mut stream = site.connect();
     stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    site.await_parked(1);
     drop(stream);
     let id = site.submit(json!({}));
     let other = site.worker();

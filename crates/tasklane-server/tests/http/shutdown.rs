@@ -14,7 +14,7 @@ fn a_waiting_poll_is_answered_and_the_server_ends() {
     std::thread::scope(|scope| {
         let waiting = scope
             .spawn(|| worker.call("poll", &json!({"available_capacity": 1, "wait_ms": 60_000})));
-        std::thread::sleep(Duration::from_millis(50));
+        site.await_parked(1);
         site.begin_shutdown();
         let reply = waiting.join().unwrap();
         assert_eq!((reply.status, reply.json()["tasks"].clone()), (200, json!([])));

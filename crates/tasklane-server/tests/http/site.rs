@@ -170,6 +170,13 @@ impl Site {
         }
     }
 
+    /// Waits until so many polls are parked.
+    pub(crate) fn await_parked(&self, polls: u64) {
+        self.eventually("the polls wait", || {
+            self.get("/admin/health").json()["parked_polls"] == polls
+        });
+    }
+
     pub(crate) fn worker(&self) -> Worker<'_> {
         self.register(json!({"capacity": 100}))
     }

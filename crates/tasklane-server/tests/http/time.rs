@@ -28,7 +28,7 @@ fn a_due_task_reaches_a_waiting_worker() {
     std::thread::scope(|scope| {
         let waiting = scope
             .spawn(|| worker.call("poll", &json!({"available_capacity": 1, "wait_ms": 20_000})));
-        std::thread::sleep(Duration::from_millis(30));
+        site.await_parked(1);
         site.pass(seconds(21));
         assert_eq!(waiting.join().unwrap().json()["tasks"][0]["id"], id);
     });

@@ -18,7 +18,11 @@ fn a_signal_ends_it_with_success_and_waiting_polls_are_answered() {
     let waiting = std::thread::spawn(move || {
         call(address, "POST", &path, &json!({"available_capacity": 1, "wait_ms": 60_000}))
     });
-    std::thread::sleep(Duration::from_millis(100));
+    let parked = || call(address, "GET", "/admin/health", &json!(null)).1["parked_polls"] == 1;
+    let asked = Instant::now();
+    while !parked() {
+        assert!(asked.elapsed() < Duration::from_secs(10), "the poll does not wait");
+    }
     let started = Instant::now();
     server.signal("TERM");
     assert_eq!(waiting.join().unwrap().0, 200);
