@@ -20,9 +20,9 @@ const WAITING_TASKS_MAX: usize = 200_000;
 /// commit costs a sync and some ten writes, whatever its size.
 const BUSY_CALLS_MIN: usize = 4;
 /// Tasks that the next group should have then ...
-const GATHER_TASKS: usize = 16;
+const GATHER_TASKS: usize = 24;
 /// ... if they come this soon.
-const GATHER_WITHIN: Duration = Duration::from_micros(100);
+const GATHER_WITHIN: Duration = Duration::from_micros(150);
 
 /// What may wait in memory besides settles: sixteen of the largest payloads, or the payloads of all
 /// the tasks that may wait if they have a kilobyte each.
