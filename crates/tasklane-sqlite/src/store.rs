@@ -360,7 +360,11 @@ impl Store for SqliteStore {
     }
 
     fn status(&self) -> Status {
-        Status { durability: self.durability, trouble: self.shared.trouble() }
+        Status {
+            durability: self.durability,
+            trouble: self.shared.trouble(),
+            figures: self.shared.measure.figures(),
+        }
     }
 
     fn now(&self) -> Timestamp {

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::error::{StoreError, SubmitRefusal, WorkerRefusal};
 use crate::feed::{Cursor, FeedPage, Position};
+use crate::figures::Figures;
 use crate::query::{Page, Query, StoredTask, Trail};
 use crate::request::{
     Changed, ClaimRequest, Claimed, Direction, Overdue, Prune, Pruned, Renewal, Renewed,
@@ -146,6 +147,8 @@ pub struct Status {
     pub durability: Durability,
     /// Why the store takes no writes, or soon will not; `None` when all is well.
     pub trouble: Option<String>,
+    /// What the store has measured of itself.
+    pub figures: Figures,
 }
 
 /// What the success answer of a write means (S1).

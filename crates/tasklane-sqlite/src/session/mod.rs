@@ -176,6 +176,11 @@ impl<'c> Session<'c> {
         tasklane_store::Signal { claimable: self.claimable, last: self.head() }
     }
 
+    /// How much happened in this transaction.
+    pub(crate) const fn events(&self) -> u64 {
+        self.feed.count.unsigned_abs()
+    }
+
     /// Makes every hint wrong. Only for tests.
     #[cfg(test)]
     pub(crate) fn forget_lines(&mut self) {

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use tasklane_store::{Signal, StoreError};
 
@@ -33,6 +34,10 @@ pub(super) struct Committed {
     pub(super) signal: Signal,
     /// It has changed the log.
     pub(super) wrote: bool,
+    /// When it was begun.
+    pub(super) begun: Instant,
+    /// How much happened in it.
+    pub(super) events: u64,
 }
 
 /// Gives answers when they are true.
@@ -188,6 +193,9 @@ impl Committed {
         if failed.is_none() {
             let signal = self.signal;
             shared.durable.reached(signal.last);
+            if self.wrote {
+                shared.measure.committed(self.begun, self.events);
+            }
             shared.signal.send_if_modified(|last| std::mem::replace(last, signal) != signal);
         }
         for work in self.group {

@@ -4,11 +4,13 @@ mod checkpoint;
 mod confirm;
 mod durable;
 mod inbox;
+mod measure;
 mod size;
 mod sync;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tasklane_store::{Signal, StoreError};
 use tokio::sync::watch;
@@ -24,6 +26,7 @@ use confirm::{Committed, Confirmer};
 use durable::Durable;
 use inbox::Work;
 pub(crate) use inbox::{Class, Inbox};
+pub(crate) use measure::Measure;
 pub(crate) use size::Size;
 use sync::Syncer;
 
@@ -34,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) lanes: Lanes,
     /// What readers may tell.
     pub(crate) durable: Durable,
+    pub(crate) measure: Measure,
     /// Which life of the store.
     pub(crate) epoch: AtomicU64,
     /// Lets a test see what becomes of a sync that fails.
@@ -52,6 +56,7 @@ impl Shared {
             signal: watch::Sender::new(Signal::default()),
             lanes: Lanes::default(),
             durable: Durable::default(),
+            measure: Measure::default(),
             epoch: AtomicU64::new(0),
             #[cfg(test)]
             fail_syncs: Default::default(),
@@ -149,7 +154,10 @@ pub(crate) fn run(
             checkpointer = None;
         }
         if let Some(checkpointer) = &mut checkpointer {
-            checkpointer.after_commit(&connection);
+            let since = Instant::now();
+            if checkpointer.after_commit(&connection) {
+                shared.measure.stalled(since);
+            }
         }
     }
     let Writer { confirmer, session, broken, .. } = writer;
@@ -192,6 +200,7 @@ struct Writer<'a, 'c> {
 
 impl Writer<'_, '_> {
     fn run_group(&mut self, mut group: Vec<Box<dyn Work>>) {
+        let begun = Instant::now();
         if let (None, Some(error)) = (&self.broken, self.confirmer.failed()) {
             self.stop_unsynced(&error);
         }
@@ -201,7 +210,8 @@ impl Writer<'_, '_> {
         };
         match outcome {
             Ok(wrote) => {
-                let committed = Committed { group, signal: self.session.signal(), wrote };
+                let (signal, events) = (self.session.signal(), self.session.events());
+                let committed = Committed { group, signal, wrote, begun, events };
                 if let Err(error) = self.confirmer.confirm(committed) {
                     self.stop_unsynced(&error);
                 }

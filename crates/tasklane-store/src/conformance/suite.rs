@@ -269,7 +269,8 @@ macro_rules! conformance_cases {
                 replaying_a_trail_gives_the_task_at_every_point an_endless_trail_is_cut_and_says_so
             }
             feed {
-                every_change_is_one_event a_batch_is_told_task_by_task
+                every_change_is_one_event an_event_tells_the_states_around_it
+                a_batch_is_told_task_by_task
                 numbers_rise_and_times_are_the_stores pages_of_any_size_make_the_same_feed
                 a_cursor_in_the_middle_of_a_write_misses_nothing nothing_follows_the_head
                 a_follower_gets_each_event_once a_cursor_survives_as_text
@@ -285,7 +286,8 @@ macro_rules! conformance_cases {
             stats {
                 tasks_are_counted_by_state lanes_and_priorities_are_counted_apart
                 another_priority_is_counted_where_it_belongs the_oldest_pending_place_is_shown
-                stats_tell_the_stores_time a_lane_that_is_emptied_counts_nothing
+                what_has_waited_most_of_its_bound_is_starving stats_tell_the_stores_time
+                a_lane_that_is_emptied_counts_nothing
             }
             prune {
                 completed_tasks_are_kept_a_day cancelled_tasks_are_kept_a_day

@@ -44,6 +44,47 @@ pub fn every_change_is_one_event(fixture: &mut impl Fixture) {
     assert_eq!(scene.happened(head), kinds.map(|kind| (id, kind)));
 }
 
+pub fn an_event_tells_the_states_around_it(fixture: &mut impl Fixture) {
+    use StateName::{
+        Assigned, Blocked, Cancelled, Completed, Pending, Retrying, Running, Scheduled,
+    };
+    let scene = Scene::new(fixture);
+    let worker = scene.worker();
+    let head = scene.head();
+    scene.submit(draft("a").ordered_by("k"));
+    scene.submit(draft("a").ordered_by("k"));
+    let held = scene.assign(worker);
+    scene.start(&held);
+    scene.fail(&held);
+    scene.pass(secs(1));
+    scene.maintain();
+    scene.complete(&scene.claim_one(worker));
+    let held = scene.claim_one(worker);
+    scene.release(&held, Some(secs(9)));
+    scene.cancel(held.id);
+    scene.command(held.id, Intent::Discard).unwrap();
+    let told = scene.follow(head, 1_000).into_iter().filter_map(|event| match event.subject {
+        Subject::Task(notice) => Some((notice.from, notice.to)),
+        Subject::Worker(..) | Subject::Queue(..) => None,
+    });
+    let expected = [
+        (None, Pending),
+        (None, Blocked),
+        (Some(Pending), Assigned),
+        (Some(Assigned), Running),
+        (Some(Running), Retrying),
+        (Some(Retrying), Pending),
+        (Some(Pending), Running),
+        (Some(Running), Completed),
+        (Some(Blocked), Pending),
+        (Some(Pending), Running),
+        (Some(Running), Scheduled),
+        (Some(Scheduled), Cancelled),
+        (Some(Cancelled), Cancelled),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
 pub fn a_batch_is_told_task_by_task(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
     let head = scene.head();

@@ -45,6 +45,7 @@ use tokio::sync::watch;
 use self::memory::{Memory, Now};
 use crate::error::{StoreError, SubmitRefusal, WorkerRefusal};
 use crate::feed::{Cursor, FeedPage};
+use crate::figures::Figures;
 use crate::query::{Page, Query, StoredTask, Trail};
 use crate::request::{
     Changed, ClaimRequest, Claimed, Direction, Overdue, Prune, Pruned, Renewal, Renewed,
@@ -204,7 +205,7 @@ impl Store for NaiveStore {
     }
 
     fn status(&self) -> Status {
-        Status { durability: Durability::Memory, trouble: None }
+        Status { durability: Durability::Memory, trouble: None, figures: Figures::default() }
     }
 
     fn now(&self) -> Timestamp {

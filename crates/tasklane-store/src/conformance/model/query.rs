@@ -63,12 +63,17 @@ impl Memory {
                 priority,
                 counts: [0; StateName::COUNT],
                 oldest_ready_at: None,
+                starving: 0,
             });
             stats.counts[task.state.name().index()] += 1;
             if matches!(task.state, State::Pending { .. }) {
                 let ready_at = task.place.ready_at;
                 let oldest = stats.oldest_ready_at.unwrap_or(ready_at);
                 stats.oldest_ready_at = Some(oldest.min(ready_at));
+                let queue = &task.spec.lane.queue;
+                let starves = self.order_of(queue).starves_after(priority);
+                let waited = now.wall.since(ready_at);
+                stats.starving += u64::from(starves.is_some_and(|after| waited > after));
             }
         }
         Stats { now: now.wall, lanes: lanes.into_values().collect() }
