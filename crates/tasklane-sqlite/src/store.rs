@@ -323,6 +323,13 @@ impl Store for SqliteStore {
         Box::pin(async move { call.await? })
     }
 
+    fn announce_purge(&self, queues: Vec<QueueName>) -> Answer<'_, ()> {
+        self.write(Class::Ordinary, queues.len(), move |session| {
+            session.announce_purge(queues);
+            Ok(())
+        })
+    }
+
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
         let read = self.read(move |view| view.events_after(cursor, limit));
         Box::pin(async move {

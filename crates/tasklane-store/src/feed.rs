@@ -176,9 +176,11 @@ pub enum QueueChange {
     Resumed,
     /// `queue.updated`
     Updated,
+    /// `queue.purged`
+    Purged,
 }
 
 impl QueueChange {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Paused, Self::Resumed, Self::Updated];
+    pub const ALL: [Self; 4] = [Self::Paused, Self::Resumed, Self::Updated, Self::Purged];
 }

@@ -104,6 +104,10 @@ pub trait Store: Send + Sync + 'static {
     /// Sets a queue's settings; makes the queue known.
     fn configure(&self, queue: QueueName, settings: QueueSettings) -> Answer<'_, ()>;
 
+    /// Tells in the feed that an operator has cancelled what waited in these queues. Queues that
+    /// are not known are left out.
+    fn announce_purge(&self, queues: Vec<QueueName>) -> Answer<'_, ()>;
+
     /// Events after a cursor, in order (S17).
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage>;
 

@@ -291,6 +291,24 @@ fn depths_and_figures_are_told_to_those_who_are_live() {
 }
 
 #[test]
+fn a_purge_is_told_once_for_each_queue_that_lost_tasks() {
+    let site = Site::new();
+    let (mut listener, _) = Listener::live(&site, "kinds=queue.purged,queue.updated");
+    for queue in ["mail", "post", "mail"] {
+        site.submit(json!({ "queue": queue }));
+    }
+    site.submit(json!({"queue": "urgent", "priority": "high"}));
+    assert_eq!(site.delete("/admin/queues/normal").json()["changed"], 3);
+    assert_eq!(site.delete("/admin/queues/normal").json()["changed"], 0);
+    assert_eq!(site.post_text("/admin/queues/mail/resume", "").status, 200);
+    for (kind, queue) in [("purged", "mail"), ("purged", "post"), ("updated", "mail")] {
+        let heard = listener.expect();
+        assert_eq!(heard.kind, format!("queue.{kind}"));
+        assert_eq!(heard.data["data"]["queue"], queue);
+    }
+}
+
+#[test]
 fn there_is_room_for_so_many_readers_and_no_more() {
     let site = Site::new();
     let places: Vec<_> =

@@ -37,6 +37,14 @@ impl Session<'_> {
         Ok(Ok(()))
     }
 
+    pub(crate) fn announce_purge(&mut self, queues: Vec<QueueName>) {
+        for queue in queues {
+            if self.board.queue_number(&queue).is_some() {
+                self.announce(&Subject::Queue(queue, QueueChange::Purged));
+            }
+        }
+    }
+
     pub(crate) fn queues(&self) -> Vec<QueueState> {
         let state = |slot: &crate::board::QueueSlot| QueueState {
             queue: slot.name.clone(),

@@ -245,7 +245,8 @@ macro_rules! conformance_cases {
             queue {
                 a_queue_is_known_from_its_first_task settings_are_kept_and_make_a_queue_known
                 nothing_is_claimed_from_a_paused_queue what_is_running_in_a_paused_queue_goes_on
-                changes_of_a_queue_are_told equal_queues_take_turns heavier_queues_get_their_share
+                changes_of_a_queue_are_told
+                a_purge_is_told_of_the_queues_that_are_known equal_queues_take_turns heavier_queues_get_their_share
                 an_empty_or_paused_queue_takes_no_turn
                 a_queue_with_nothing_for_this_worker_takes_no_turn
                 priorities_of_one_queue_do_not_pass_over_another_queue

@@ -179,6 +179,10 @@ impl Store for NaiveStore {
         self.answer(|memory, now| memory.configure(queue, settings, now))
     }
 
+    fn announce_purge(&self, queues: Vec<QueueName>) -> Answer<'_, ()> {
+        self.answer(|memory, now| memory.announce_purge(queues, now))
+    }
+
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
         self.answer(|memory, _| memory.events_after(cursor, limit))
     }

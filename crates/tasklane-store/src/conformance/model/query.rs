@@ -100,6 +100,15 @@ impl Memory {
         self.publish(stamp, Subject::Queue(queue, change));
     }
 
+    pub(super) fn announce_purge(&mut self, queues: Vec<QueueName>, now: Now) {
+        for queue in queues {
+            if self.queues.iter().any(|(known, _)| *known == queue) {
+                let stamp = self.stamp(now);
+                self.publish(stamp, Subject::Queue(queue, QueueChange::Purged));
+            }
+        }
+    }
+
     /// Each task against its trail (S18).
     pub(super) fn check(&self) -> Vec<Finding> {
         self.tasks.values().filter_map(finding).collect()
