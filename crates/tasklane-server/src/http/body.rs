@@ -11,15 +11,19 @@ use serde::Deserialize;
 use tasklane_client::wire;
 
 use super::problem::{self, Refused};
+use super::query::{Nothing, Parameters};
 use crate::engine::Engine;
 use crate::limits::{BODY_BYTES_MAX, BODY_DEPTH_MAX};
 
 /// Bytes of an unknown member's name that are repeated in a refusal.
 const NAME_BYTES_SHOWN: usize = 64;
 
-/// Reads a body that must be JSON.
+/// Reads a body that must be JSON. No route that has one takes parameters besides.
 pub(crate) async fn read(engine: &Engine, request: Request) -> Result<Bytes, Refused> {
     let (parts, body) = request.into_parts();
+    if let Some(query) = parts.uri.query() {
+        Parameters::<Nothing>::read(query)?;
+    }
     check_headers(&parts.headers)?;
     let bytes = collect(&parts.headers, body, engine.settings().body_within).await?;
     check_text(&bytes)?;

@@ -235,7 +235,8 @@ fn a_worker_that_left_is_gone_and_what_it_had_not_started_goes_back() {
     let id = site.submit(json!({}));
     let worker = site.worker();
     worker.call("poll", &json!({"available_capacity": 1, "auto_start": false}));
-    assert_eq!(site.delete(&format!("/internal/workers/{}", worker.id)).status, 204);
+    let gone = site.delete(&format!("/internal/workers/{}", worker.id));
+    assert_eq!((gone.status, gone.header("durability")), (204, Some("memory")));
     let task = site.task(&id);
     assert_eq!((&task["state"], &task["attempts"]), (&json!("pending"), &json!(0)));
     let body = json!({"available_capacity": 1});
