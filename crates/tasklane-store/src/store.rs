@@ -44,6 +44,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> Answer<'_, Vec<Result<Vec<Submitted>, SubmitRefusal>>>;
 
     /// Hands the next tasks to workers, by S8, up to their free capacity. Never waits for tasks.
+    /// Payloads are bounded by [`CLAIM_BYTES_MAX`](tasklane_core::limits::CLAIM_BYTES_MAX): a request
+    /// may get fewer tasks than there are, but never none.
     fn claim(
         &self,
         requests: Vec<ClaimRequest>,
@@ -79,7 +81,7 @@ pub trait Store: Send + Sync + 'static {
     /// A task and everything that happened to it.
     fn trail(&self, id: TaskId) -> Answer<'_, Option<Trail>>;
 
-    /// Tasks that match, newest first, a page at a time and within bounds.
+    /// Tasks that match, newest first, a page at a time and within bounds of number and bytes.
     fn list(&self, query: Query) -> Answer<'_, Page>;
 
     /// Counters of every lane; never a scan.

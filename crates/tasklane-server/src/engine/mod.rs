@@ -24,6 +24,7 @@ mod orphan;
 mod parking;
 mod queue;
 mod readiness;
+mod reading;
 mod renew;
 mod roster;
 mod settle;
@@ -59,6 +60,8 @@ pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
 
+pub(crate) use reading::{Reading, Share};
+
 use crate::metrics::Metrics;
 use crate::settings::Settings;
 use batcher::Batcher;
@@ -92,6 +95,7 @@ pub struct Engine {
     metrics: Metrics,
     bulletin: watch::Sender<Arc<Bulletin>>,
     streams: TaskTracker,
+    reading: Reading,
 }
 
 impl Engine {
@@ -123,6 +127,7 @@ impl Engine {
             metrics: Metrics::new(),
             bulletin: watch::Sender::default(),
             streams: TaskTracker::new(),
+            reading: Reading::new(settings.reading_bytes_max),
             settings,
             store,
         })
@@ -195,6 +200,11 @@ impl Engine {
     /// Live readers, tracked until they have ended.
     pub(crate) fn streams(&self) -> &TaskTracker {
         &self.streams
+    }
+
+    /// Bodies on their way in.
+    pub(crate) fn reading(&self) -> &Reading {
+        &self.reading
     }
 
     /// Everything measured.

@@ -1,7 +1,5 @@
 //! Reading bodies: bounded, checked once, refused with what is wrong.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
@@ -12,7 +10,7 @@ use tasklane_client::wire;
 
 use super::problem::{self, Refused};
 use super::query::{Nothing, Parameters};
-use crate::engine::Engine;
+use crate::engine::{Engine, Share};
 use crate::limits::{BODY_BYTES_MAX, BODY_DEPTH_MAX};
 
 /// Bytes of an unknown member's name that are repeated in a refusal.
@@ -25,7 +23,7 @@ pub(crate) async fn read(engine: &Engine, request: Request) -> Result<Bytes, Ref
         Parameters::<Nothing>::read(query)?;
     }
     check_headers(&parts.headers)?;
-    let bytes = collect(&parts.headers, body, engine.settings().body_within).await?;
+    let bytes = collect(engine, &parts.headers, body).await?;
     check_text(&bytes)?;
     Ok(bytes)
 }
@@ -39,7 +37,7 @@ pub(crate) async fn read_optional(
     if parts.headers.contains_key(header::CONTENT_TYPE) {
         check_headers(&parts.headers)?;
     }
-    let bytes = collect(&parts.headers, body, engine.settings().body_within).await?;
+    let bytes = collect(engine, &parts.headers, body).await?;
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -86,25 +84,30 @@ fn is_json(content_type: &str) -> bool {
         && matches!(charset.as_str(), "" | "charset=utf-8")
 }
 
-async fn collect(headers: &HeaderMap, body: Body, within: Duration) -> Result<Bytes, Refused> {
+async fn collect(engine: &Engine, headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
+    let within = engine.settings().body_within;
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let declared = declared.and_then(|text| text.parse::<u64>().ok());
     if declared.is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64) {
         return Err(too_large());
     }
-    match tokio::time::timeout(within, gather(body)).await {
+    match tokio::time::timeout(within, gather(body, engine.reading().begin())).await {
         Ok(read) => read,
         Err(_) => Err(Refused::new(problem::REQUEST_TIMEOUT, "the body came too slowly")),
     }
 }
 
 /// Most bodies come in one piece, which is then not copied.
-async fn gather(mut body: Body) -> Result<Bytes, Refused> {
+async fn gather(mut body: Body, mut share: Share<'_>) -> Result<Bytes, Refused> {
     let mut whole = Bytes::new();
     let mut pieces = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let broken = |_| Refused::new(problem::MALFORMED_JSON, "the body broke off");
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        if !share.grow(data.len()) {
+            let detail = "too much is being sent at once; try again in a moment";
+            return Err(Refused::new(problem::OVERLOADED, detail));
+        }
         if whole.is_empty() && pieces.is_empty() {
             whole = data;
         } else {

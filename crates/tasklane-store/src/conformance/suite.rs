@@ -86,7 +86,8 @@ macro_rules! conformance_cases {
                 a_worker_that_names_no_queue_at_all_gets_nothing
                 tasks_that_do_not_fit_never_hide_one_that_does many_lanes_are_merged_by_place
                 a_lane_that_was_empty_is_found_again
-                a_narrowed_claim_uses_only_the_capabilities_it_names a_task_is_given_out_once
+                a_narrowed_claim_uses_only_the_capabilities_it_names
+                large_payloads_are_handed_out_within_a_bound a_task_is_given_out_once
                 a_retry_keeps_its_place a_release_keeps_its_place a_delayed_release_keeps_its_place
                 a_lost_lease_keeps_its_place a_requeue_keeps_its_place
                 an_operators_retry_gets_a_new_place a_scheduled_task_has_the_place_of_its_time
@@ -260,6 +261,7 @@ macro_rules! conformance_cases {
                 pages_of_any_size_make_the_same_list tasks_that_come_while_paging_disturb_nothing
                 a_page_cursor_survives_as_text a_list_of_ended_tasks_is_latest_end_first
                 every_filter_finds_exactly_what_it_means bodies_come_only_when_asked_for
+                a_page_of_large_bodies_ends_early_with_a_cursor
                 a_list_shows_tasks_as_they_are_one_by_one
                 tasks_are_given_in_the_order_they_are_asked_for an_empty_store_has_an_empty_list
             }

@@ -113,7 +113,7 @@ impl Store for NaiveStore {
         &self,
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, Vec<Result<Vec<Claimed>, WorkerRefusal>>> {
-        self.answer(|memory, now| requests.iter().map(|r| memory.claim(r, now)).collect())
+        self.answer(|memory, now| memory.claim(&requests, now))
     }
 
     fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>> {
@@ -127,7 +127,7 @@ impl Store for NaiveStore {
     ) -> Answer<'_, ExecutedAndClaimed> {
         self.answer(|memory, now| {
             let executed = commands.iter().map(|c| memory.execute(c, now)).collect();
-            (executed, requests.iter().map(|r| memory.claim(r, now)).collect())
+            (executed, memory.claim(&requests, now))
         })
     }
 

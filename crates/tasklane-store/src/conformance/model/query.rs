@@ -44,7 +44,13 @@ impl Memory {
             query.after.is_none_or(|last| (at.major, at.minor) < (last.major, last.minor))
         };
         found.retain(|(at, _)| after(at));
-        let limit = query.limit.min(limits::PAGE_MAX);
+        let mut bytes = 0;
+        let fits = |(_, record): &&(PageCursor, &Record)| {
+            let before = bytes;
+            bytes += stored(record, query.bodies).body_bytes();
+            before < limits::PAGE_BYTES_MAX
+        };
+        let limit = found.iter().take_while(fits).count().min(query.limit).min(limits::PAGE_MAX);
         // A page does not end between two tasks that its cursor could not tell apart.
         let whole = |end: &usize| found.get(*end).map(|(at, _)| at) != Some(&found[end - 1].0);
         let end = (limit.max(1)..found.len()).find(whole).unwrap_or(found.len());
