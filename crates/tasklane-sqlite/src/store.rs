@@ -8,9 +8,10 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use tasklane_core::{
-    Clock, Command, Intent, QueueName, QueueSettings, Refusal, TaskId, Timestamp, Worker, WorkerId,
-    WorkerSpec, limits,
+    Clock, Command, Intent, Lane, QueueName, QueueSettings, Refusal, TaskId, Timestamp, Worker,
+    WorkerId, WorkerSpec, limits,
 };
+use tasklane_store::codec::LaneNumbers;
 use tasklane_store::{
     Answer, Changed, ClaimRequest, Claimed, Cursor, Direction, ExecutedAndClaimed, FeedPage,
     Finding, Overdue, Page, Prune, Pruned, Query, QueueState, Renewal, Renewed, Signal, Stats,
@@ -347,6 +348,12 @@ impl Store for SqliteStore {
 
     fn watch(&self) -> watch::Receiver<Signal> {
         self.shared.signal.subscribe()
+    }
+
+    fn claimable_since(&self, seen: u64) -> Option<Vec<Lane>> {
+        let numbers = self.shared.hints.since(seen)?;
+        // A lane that cannot be named could be any.
+        numbers.into_iter().map(|number| self.shared.lanes.lane(number.into())).collect()
     }
 
     fn prune(&self, prune: Prune) -> Answer<'_, Pruned> {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 
-use tasklane_core::{Command, QueueName, QueueSettings, Refusal, TaskId};
+use tasklane_core::{Command, Lane, QueueName, QueueSettings, Refusal, TaskId};
 use tasklane_core::{Timestamp, Worker, WorkerId, WorkerSpec};
 use tokio::sync::watch;
 
@@ -118,6 +118,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// A hint that something became claimable or happened. Losing it costs latency only.
     fn watch(&self) -> watch::Receiver<Signal>;
+
+    /// Where tasks have become claimable since the hint was `seen`, from memory: these lanes, and
+    /// perhaps others. `None` where that is not known: anywhere.
+    fn claimable_since(&self, seen: u64) -> Option<Vec<Lane>> {
+        let _ = seen;
+        None
+    }
 
     /// Removes one slice of what has been kept long enough (S21).
     fn prune(&self, prune: Prune) -> Answer<'_, Pruned>;

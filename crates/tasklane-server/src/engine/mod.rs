@@ -217,6 +217,11 @@ impl Engine {
         self.parking.len()
     }
 
+    /// Claims made for polls that wait, so far.
+    pub fn parked_claims(&self) -> u64 {
+        self.parking.claims()
+    }
+
     /// Breakers that are open on this server.
     pub fn open_breakers(&self) -> usize {
         self.roster.open_breakers()

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -26,6 +27,7 @@ pub(crate) struct Gauges {
     pub(crate) sockets: usize,
     pub(crate) readers: usize,
     pub(crate) parked: usize,
+    pub(crate) parked_claims: u64,
     pub(crate) figures: Figures,
 }
 
@@ -56,6 +58,8 @@ impl Metrics {
         single("parked_polls", "Polls that wait for tasks", gauges.parked as u64);
         let starving = gauges.stats.lanes.iter().map(|lane| lane.starving).sum();
         single("tasks_starving", "Tasks that wait over four fifths of their bound", starving);
+        let claims = ConstCounter::new(gauges.parked_claims);
+        registry.register("parked_claims", "Claims made for polls that wait", claims);
         let Figures { commit_micros, commit_events, stall_micros } = &gauges.figures;
         let help = "Writes, from their beginning until they are durable";
         registry.register("store_commit_seconds", help, Measured::micros(commit_micros));

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::site::Site;
 
 /// Everything that is measured, by the name of its family.
-const FAMILIES: [&str; 36] = [
+const FAMILIES: [&str; 37] = [
     "assignment_timeouts",
     "build",
     "claim_seconds",
@@ -19,6 +19,7 @@ const FAMILIES: [&str; 36] = [
     "http_request_seconds",
     "idempotent_replays",
     "lease_losses",
+    "parked_claims",
     "parked_polls",
     "pending_by_type",
     "queue_depth",

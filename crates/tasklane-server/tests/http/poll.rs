@@ -1,8 +1,10 @@
 //! Claiming tasks, and waiting for them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tasklane_server::engine::Poll;
 
 use crate::site::Site;
 
@@ -270,4 +272,45 @@ fn a_task_submitted_while_a_result_carries_a_poll_is_not_missed() {
             held = Some(crate::site::Held::from(&reply.json()["tasks"][0]));
         });
     }
+}
+
+#[test]
+fn polls_that_wait_are_not_bothered_by_tasks_for_others() {
+    let site = Site::new();
+    let worker = |queue: &str| {
+        let spec = json!({"queues": [queue], "capacity": 1_000});
+        let id = site.register(spec).id;
+        id.parse::<tasklane_core::WorkerId>().unwrap()
+    };
+    let poll = |worker, count| {
+        let wait = Duration::from_secs(60);
+        let poll = Poll { worker, count, wait, auto_start: true, narrowed: None };
+        let engine = Arc::clone(&site.engine);
+        site.spawn(async move { engine.poll(poll).await })
+    };
+    let one = worker("a");
+    let waiting: Vec<_> = (0..500).map(|_| poll(one, 1)).collect();
+    site.await_parked(500);
+    let task = |queue: &str| {
+        let task_type = tasklane_core::TaskType::new("t").unwrap();
+        let mut task = tasklane_core::NewTask::new(task_type, "{}");
+        task.queue = tasklane_core::QueueName::new(queue).unwrap();
+        task
+    };
+    let (started, before) = (Instant::now(), site.engine.parked_claims());
+    for _ in 0..10_000 {
+        site.run(site.engine.submit(vec![task("b")])).unwrap();
+    }
+    let claims = site.engine.parked_claims() - before;
+    // Each looks for itself every second.
+    let allowed = 500 * (started.elapsed().as_secs() + 2);
+    assert!(claims <= allowed, "{claims} claims, {allowed} allowed");
+    // What is for them still comes at once, one each.
+    let before = site.engine.parked_claims();
+    site.run(site.engine.submit((0..500).map(|_| task("a")).collect())).unwrap();
+    for served in waiting {
+        assert_eq!(site.run(served).unwrap().unwrap().tasks.len(), 1);
+    }
+    let claims = site.engine.parked_claims() - before;
+    assert!(claims <= 2 * 500 + 500, "{claims} claims");
 }

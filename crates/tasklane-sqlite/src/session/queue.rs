@@ -5,6 +5,7 @@ use tasklane_core::{Invalid, Problem, QueueName, QueueSettings, StateName, limit
 use tasklane_store::{QueueChange, QueueState, StoreError, Subject, codec};
 
 use super::Session;
+use super::woken::Woken;
 use crate::fault::Fault;
 
 impl Session<'_> {
@@ -33,6 +34,7 @@ impl Session<'_> {
             let counts = self.board.queue(number)?.counts;
             let pending = counts.get(StateName::Pending.index()).copied().unwrap_or_default();
             self.claimable += if before.paused { pending } else { 1 };
+            self.woken = Woken::Anywhere;
         }
         Ok(Ok(()))
     }

@@ -21,6 +21,7 @@ use super::inbox::Work;
 use crate::fault::Fault;
 use crate::options::Durability;
 use crate::schema::Location;
+use crate::session::Woken;
 
 /// Tasks that must wait for the next group to begin before the last one is synced. A smaller group
 /// is better off gathering more: each commit writes some thirty pages whatever its size.
@@ -32,6 +33,8 @@ const WAITING_GROUPS_MAX: usize = 2;
 pub(super) struct Committed {
     pub(super) group: Vec<Box<dyn Work>>,
     pub(super) signal: Signal,
+    /// Where tasks became claimable.
+    pub(super) woken: Woken,
     /// It has changed the log.
     pub(super) wrote: bool,
     /// When it was begun.
@@ -193,6 +196,7 @@ impl Committed {
         if failed.is_none() {
             let signal = self.signal;
             shared.durable.reached(signal.last);
+            shared.hints.note(signal.claimable, self.woken);
             if self.wrote {
                 shared.measure.committed(self.begun, self.events);
             }

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod confirm;
 mod durable;
+mod hint;
 mod inbox;
 mod measure;
 mod size;
@@ -24,6 +25,7 @@ pub(crate) use checkpoint::LOG_BYTES_MAX;
 use checkpoint::{Checkpointer, LogLength};
 use confirm::{Committed, Confirmer};
 use durable::Durable;
+use hint::Hints;
 use inbox::Work;
 pub(crate) use inbox::{Class, Inbox};
 pub(crate) use measure::Measure;
@@ -38,6 +40,7 @@ pub(crate) struct Shared {
     /// What readers may tell.
     pub(crate) durable: Durable,
     pub(crate) measure: Measure,
+    pub(crate) hints: Hints,
     /// Which life of the store.
     pub(crate) epoch: AtomicU64,
     /// Lets a test see what becomes of a sync that fails.
@@ -57,6 +60,7 @@ impl Shared {
             lanes: Lanes::default(),
             durable: Durable::default(),
             measure: Measure::default(),
+            hints: Hints::default(),
             epoch: AtomicU64::new(0),
             #[cfg(test)]
             fail_syncs: Default::default(),
@@ -211,7 +215,8 @@ impl Writer<'_, '_> {
         match outcome {
             Ok(wrote) => {
                 let (signal, events) = (self.session.signal(), self.session.events());
-                let committed = Committed { group, signal, wrote, begun, events };
+                let woken = self.session.take_woken();
+                let committed = Committed { group, signal, woken, wrote, begun, events };
                 if let Err(error) = self.confirmer.confirm(committed) {
                     self.stop_unsynced(&error);
                 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tasklane_core::{CancelReason, EventKind, Intent, Priority, StateName};
+use tasklane_core::{CancelReason, EventKind, Intent, Lane, Priority, StateName};
 
 use crate::conformance::Fixture;
 use crate::conformance::drafting::{capabilities, chosen_id, days, draft, queue, secs};
@@ -343,6 +343,47 @@ pub fn the_hint_rises_when_something_becomes_claimable(fixture: &mut impl Fixtur
     assert_eq!(scene.state(id), StateName::Cancelled);
     scene.retry(id);
     rises("an operator's retry");
+}
+
+pub fn where_tasks_became_claimable_is_told_or_not_known(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let receiver = scene.store().watch();
+    let worker = scene.worker();
+    let told = |seen: u64, name: &str| {
+        let lanes = scene.store().claimable_since(seen);
+        let there = |lanes: Vec<Lane>| lanes.iter().any(|lane| lane.task_type.as_str() == name);
+        assert!(lanes.is_none_or(there), "{name}");
+    };
+    let hint = || receiver.borrow().claimable;
+    let start = hint();
+    scene.submit(draft("submitted"));
+    told(start, "submitted");
+    let seen = hint();
+    scene.submit(draft("due").after(secs(1)));
+    scene.pass(secs(1));
+    scene.maintain();
+    told(seen, "due");
+    let held = scene.claim(worker, 2);
+    let seen = hint();
+    scene.release(&held[0], None);
+    told(seen, "submitted");
+    let seen = hint();
+    scene.fail(&held[1]);
+    scene.pass(secs(5));
+    scene.maintain();
+    told(seen, "due");
+    scene.submit(draft("key").ordered_by("k"));
+    scene.submit(draft("key").ordered_by("k"));
+    scene.claim(scene.worker(), 2);
+    let first = scene.claim_one(worker);
+    let seen = hint();
+    scene.complete(&first);
+    told(seen, "key");
+    let seen = hint();
+    scene.configure("default", tasklane_core::QueueSettings { paused: true, ..Default::default() });
+    scene.configure("default", tasklane_core::QueueSettings::default());
+    told(seen, "key");
+    told(start, "submitted");
 }
 
 pub fn the_hint_rises_by_as_many_as_became_claimable(fixture: &mut impl Fixture) {
