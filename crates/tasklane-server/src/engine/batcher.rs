@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tasklane_store::StoreError;
 use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
 
 use crate::limits::{BATCH_WEIGHT_MAX, WAITING_WEIGHT_MAX};
 
@@ -49,14 +50,17 @@ struct State<V: Verb> {
 /// A verb with callers in front of it.
 pub(crate) struct Batcher<V: Verb> {
     verb: V,
+    errands: TaskTracker,
     in_flight_max: usize,
     state: Mutex<State<V>>,
 }
 
 impl<V: Verb> Batcher<V> {
-    pub(crate) fn new(verb: V, in_flight_max: usize) -> Arc<Self> {
+    /// Batches are carried out as errands, so that the end of the server waits for them.
+    pub(crate) fn new(verb: V, errands: &TaskTracker, in_flight_max: usize) -> Arc<Self> {
         let state = State { waiting: VecDeque::new(), weight: 0, in_flight: 0 };
-        Arc::new(Self { verb, in_flight_max: in_flight_max.max(1), state: Mutex::new(state) })
+        let (errands, in_flight_max) = (errands.clone(), in_flight_max.max(1));
+        Arc::new(Self { verb, errands, in_flight_max, state: Mutex::new(state) })
     }
 
     /// Has one unit carried out together with others. Once called it happens, whether or not
@@ -77,7 +81,7 @@ impl<V: Verb> Batcher<V> {
         state.waiting.push_back(Waiting { unit, weight, reply });
         if state.in_flight < self.in_flight_max {
             state.in_flight += 1;
-            tokio::spawn(Arc::clone(self).run());
+            self.errands.spawn(Arc::clone(self).run());
         }
         Ok(answer)
     }

@@ -95,23 +95,34 @@ pub struct Engine {
     metrics: Metrics,
     bulletin: watch::Sender<Arc<Bulletin>>,
     streams: TaskTracker,
+    errands: TaskTracker,
     reading: Reading,
 }
 
 impl Engine {
     /// An engine on `store`. Its loops are run by [`Server`](crate::Server).
     pub fn new(store: Arc<dyn Store>, settings: Settings) -> Arc<Self> {
-        let parking = Arc::new(Parking::new(Arc::clone(&store)));
+        let errands = TaskTracker::new();
+        let parking = Arc::new(Parking::new(Arc::clone(&store), errands.clone()));
         let in_flight = settings.batches_in_flight;
         let own = || Arc::clone(&store);
         Arc::new(Self {
             submits: Batcher::new(
                 submit::Submit { store: own(), parking: Arc::clone(&parking) },
+                &errands,
                 in_flight,
             ),
-            claims: Batcher::new(claim::Claim { store: own() }, in_flight),
-            settles: Batcher::new(settle::Settle { store: own() }, in_flight),
-            renewals: Batcher::new(renew::Renew { store: own() }, 1),
+            claims: Batcher::new(
+                claim::Claim { store: own(), errands: errands.clone() },
+                &errands,
+                in_flight,
+            ),
+            settles: Batcher::new(
+                settle::Settle { store: own(), errands: errands.clone() },
+                &errands,
+                in_flight,
+            ),
+            renewals: Batcher::new(renew::Renew { store: own() }, &errands, 1),
             parking,
             roster: Roster::new(settings.health, settings.breaker),
             snapshot: Snapshot::default(),
@@ -127,6 +138,7 @@ impl Engine {
             metrics: Metrics::new(),
             bulletin: watch::Sender::default(),
             streams: TaskTracker::new(),
+            errands,
             reading: Reading::new(settings.reading_bytes_max),
             settings,
             store,
@@ -200,6 +212,11 @@ impl Engine {
     /// Live readers, tracked until they have ended.
     pub(crate) fn streams(&self) -> &TaskTracker {
         &self.streams
+    }
+
+    /// What is done for callers beside them: calls on the store once begun, tasks given back.
+    pub(crate) fn errands(&self) -> &TaskTracker {
+        &self.errands
     }
 
     /// Bodies on their way in.

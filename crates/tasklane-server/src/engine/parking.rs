@@ -9,6 +9,7 @@ use tasklane_core::{Draft, Lane, WorkerSpec};
 use tasklane_store::{ClaimRequest, Claimed, Store, StoreError, WorkerRefusal};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::orphan;
 use crate::limits::{PARKED_CHUNK, PARKED_LOOK_EVERY, PARKED_MAX};
@@ -42,6 +43,7 @@ impl Parked {
 /// The polls that wait, in the order they came.
 pub(crate) struct Parking {
     store: Arc<dyn Store>,
+    errands: TaskTracker,
     lot: Mutex<BTreeMap<u64, Parked>>,
     tickets: AtomicU64,
     /// A poll came back into the lot and may have missed a hint.
@@ -53,10 +55,11 @@ pub(crate) struct Parking {
 }
 
 impl Parking {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, errands: TaskTracker) -> Self {
         let lot = Mutex::new(BTreeMap::new());
         Self {
             store,
+            errands,
             lot,
             tickets: AtomicU64::new(0),
             again: Notify::new(),
@@ -147,7 +150,7 @@ impl Parking {
                 verdict => {
                     handed += verdict.as_ref().map_or(0, Vec::len);
                     if let Err(Ok(Ok(tasks))) = parked.reply.send(Ok(verdict)) {
-                        orphan::give_back(&self.store, tasks);
+                        orphan::give_back(&self.store, &self.errands, tasks);
                     }
                 }
             }
