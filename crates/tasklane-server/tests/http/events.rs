@@ -191,7 +191,7 @@ fn a_cursor_of_another_life_is_told_of_a_restore() {
 }
 
 /// Names as long as they may be, so that few events fill the buffers of a connection.
-fn flood(site: &Site, until: impl Fn() -> bool) {
+pub(crate) fn flood(site: &Site, until: impl Fn() -> bool) {
     let name = "n".repeat(128);
     while !until() {
         submit_many(site, 2_000, &name, &name);
