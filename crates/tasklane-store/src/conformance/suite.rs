@@ -283,7 +283,10 @@ macro_rules! conformance_cases {
                 workers_and_queues_share_the_order_of_tasks
                 a_reader_behind_what_is_kept_is_told_of_the_gap
                 the_oldest_cursor_never_reports_a_gap events_are_kept_by_number_too
-                a_cursor_of_another_life_is_a_gap the_hint_rises_when_something_becomes_claimable
+                a_cursor_of_another_life_is_a_gap
+            }
+            hint {
+                the_hint_rises_when_something_becomes_claimable
                 where_tasks_became_claimable_is_told_or_not_known
                 the_hint_rises_by_as_many_as_became_claimable
             }
