@@ -381,6 +381,10 @@ impl Store for SqliteStore {
         }
     }
 
+    fn gathers(&self) -> bool {
+        true
+    }
+
     fn now(&self) -> Timestamp {
         self.clock.wall()
     }

@@ -1,6 +1,7 @@
 //! The verbs of the server, one file each, apart from HTTP.
 //!
-//! Concurrent submits, claims, settles and heartbeats become batches in front of the store
+//! Concurrent submits, claims, settles and heartbeats become batches in front of a store that does
+//! not gather them by itself
 //! ([`batcher`]); each verb has its own, so settles never wait behind submits. A poll that finds
 //! nothing is parked ([`parking`]) until the store hints at something claimable, or until a
 //! submission comes that it can be served with in the same write.
@@ -104,25 +105,26 @@ impl Engine {
     pub fn new(store: Arc<dyn Store>, settings: Settings) -> Arc<Self> {
         let errands = TaskTracker::new();
         let parking = Arc::new(Parking::new(Arc::clone(&store), errands.clone()));
-        let in_flight = settings.batches_in_flight;
+        let in_flight = |max: usize| (!store.gathers()).then_some(max);
+        let several = in_flight(settings.batches_in_flight);
         let own = || Arc::clone(&store);
         Arc::new(Self {
             submits: Batcher::new(
                 submit::Submit { store: own(), parking: Arc::clone(&parking) },
                 &errands,
-                in_flight,
+                several,
             ),
             claims: Batcher::new(
                 claim::Claim { store: own(), errands: errands.clone() },
                 &errands,
-                in_flight,
+                several,
             ),
             settles: Batcher::new(
                 settle::Settle { store: own(), errands: errands.clone() },
                 &errands,
-                in_flight,
+                several,
             ),
-            renewals: Batcher::new(renew::Renew { store: own() }, &errands, 1),
+            renewals: Batcher::new(renew::Renew { store: own() }, &errands, in_flight(1)),
             parking,
             roster: Roster::new(settings.health, settings.breaker),
             snapshot: Snapshot::default(),

@@ -1,6 +1,6 @@
 //! Hints: that something became claimable, how much, and where.
 
-use tasklane_core::{Intent, Lane, QueueSettings};
+use tasklane_core::{Intent, Lane, QueueSettings, StateName};
 
 use crate::conformance::Fixture;
 use crate::conformance::drafting::{draft, secs};
