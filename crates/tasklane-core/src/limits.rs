@@ -46,6 +46,9 @@ pub const PROGRESS_MESSAGE_BYTES_MAX: usize = 1024;
 pub const LEASE_MIN: Duration = Duration::from_millis(10);
 /// Tasks one claim may ask for.
 pub const CLAIM_TASKS_MAX: usize = 1_000;
+/// Bytes of payloads that one call hands out, one task more or less. Beyond it each request of the
+/// call still gets one task.
+pub const CLAIM_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Leases one worker may hold.
 pub const WORKER_CAPACITY_MAX: u32 = 10_000;
 /// Patterns a worker or a key may name for queues or types.
@@ -56,6 +59,8 @@ pub const WORKERS_MAX: usize = 100_000;
 pub const LANES_MAX: usize = 100_000;
 /// Records in one page of a list.
 pub const PAGE_MAX: usize = 1_000;
+/// Bytes of payloads and results in one page of a list, one task more or less.
+pub const PAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Records one list call looks at.
 pub const EXAMINED_MAX: usize = 10_000;
 /// Tasks one slice of bulk work may touch (S21).

@@ -30,6 +30,23 @@ impl Order {
             Self::Weighted(_) => base,
         }
     }
+
+    /// How long a task of `base` waits at most until only those with an earlier place go before
+    /// it; `None` where nothing bounds that.
+    pub const fn wait_bound(&self, base: Priority) -> Option<Duration> {
+        match (self, base) {
+            (Self::Weighted(_), _) => None,
+            (Self::Aging(_), Priority::Critical) => Some(Duration::ZERO),
+            (Self::Aging(aging), _) => aging.critical,
+        }
+    }
+
+    /// How long a task of `base` waits until it counts as starving: four fifths of what it waits
+    /// at most. Nothing passes over a critical task, so it never does.
+    pub fn starves_after(&self, base: Priority) -> Option<Duration> {
+        let bound = self.wait_bound(base).filter(|_| base != Priority::Critical);
+        bound.map(|bound| bound.mul_f64(0.8))
+    }
 }
 
 /// How long a task waits until it counts at least as a level; `None` is never.

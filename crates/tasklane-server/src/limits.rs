@@ -30,6 +30,8 @@ pub const PARKED_LOOK_EVERY: Duration = Duration::from_secs(1);
 pub const OPERATION_TASKS_MAX: usize = 10_000;
 /// Events kept in memory for live readers.
 pub const EVENTS_IN_MEMORY: usize = 65_536;
+/// Bytes that these take at most, about.
+pub const EVENT_BYTES_IN_MEMORY: usize = 64 * 1024 * 1024;
 /// Live readers at once.
 pub const READERS_MAX: usize = 1_000;
 /// Ids in one list of a call.

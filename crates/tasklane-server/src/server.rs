@@ -73,16 +73,24 @@ impl Server {
         self.engine.drain();
         connections.close();
         let within = self.engine.settings().shutdown_within;
-        let streams = self.engine.streams();
+        let (streams, errands) = (self.engine.streams(), self.engine.errands());
         streams.close();
         let ended = async {
             connections.wait().await;
             streams.wait().await;
+            // Nobody is left to begin new ones.
+            errands.close();
+            errands.wait().await;
         };
         let finished = tokio::time::timeout(within, ended).await;
         stop.cancel();
         loops.close();
-        let _ = tokio::time::timeout(Duration::from_secs(5), loops.wait()).await;
+        let rest = async {
+            loops.wait().await;
+            // Those who served parked polls may have given back the last tasks.
+            errands.wait().await;
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(5), rest).await;
         match finished {
             Ok(()) => Ok(()),
             Err(_) => Err(ServerError::CutOff(connections.len() + streams.len())),

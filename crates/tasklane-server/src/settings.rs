@@ -35,6 +35,8 @@ pub struct Settings {
     pub headers_within: Duration,
     /// How long a client may take to send a body.
     pub body_within: Duration,
+    /// Bytes of bodies that may be on their way in at once, from all clients together.
+    pub reading_bytes_max: usize,
     /// How long a live reader may take for one message before it is dropped.
     pub slow_reader_after: Duration,
     /// How many events a live reader may fall behind before it is dropped.
@@ -59,6 +61,7 @@ impl Default for Settings {
             batches_in_flight: 4,
             headers_within: Duration::from_secs(35),
             body_within: Duration::from_secs(30),
+            reading_bytes_max: 512 * 1024 * 1024,
             slow_reader_after: Duration::from_secs(10),
             slow_reader_behind: 500_000,
             shutdown_within: Duration::from_secs(30),

@@ -196,11 +196,11 @@ impl View<'_> {
         let before = query.after.map_or(i64::MAX, |cursor| cursor.major.saturating_sub(1));
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut found = statement.query(params![before, limits::EXAMINED_MAX])?;
-        let mut page = Page::default();
+        let (mut page, mut bytes) = (Page::default(), 0);
         while let Some(row) = found.next()? {
             let loaded = rows::from_row(row, self.lanes)?;
             let cursor = PageCursor { major: loaded.key, minor: 0 };
-            if add(&mut page, query, loaded, cursor) {
+            if add(&mut page, &mut bytes, query, loaded, cursor) {
                 return Ok(page);
             }
         }
@@ -241,13 +241,13 @@ impl View<'_> {
         heads.sort_unstable_by(|one, other| other.cmp(one));
         let sql = format!("SELECT {columns} FROM {JOINED} WHERE t.task = ?");
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let (mut page, total) = (Page::default(), heads.len());
+        let (mut page, mut bytes, total) = (Page::default(), 0, heads.len());
         for (at, key) in heads.into_iter().take(limits::EXAMINED_MAX) {
             let mut found = statement.query([key])?;
             let row = found.next()?;
             let row = row.ok_or_else(|| rows::corrupt(key, "missing, though it has ended"))?;
             let loaded = rows::from_row(row, self.lanes)?;
-            if add(&mut page, query, loaded, PageCursor { major: at, minor: key }) {
+            if add(&mut page, &mut bytes, query, loaded, PageCursor { major: at, minor: key }) {
                 return Ok(page);
             }
         }
@@ -315,13 +315,21 @@ impl View<'_> {
 }
 
 /// Adds a task to a page if it matches. Says whether the page is full.
-fn add(page: &mut Page, query: &Query, loaded: Loaded, cursor: PageCursor) -> bool {
+fn add(
+    page: &mut Page,
+    bytes: &mut usize,
+    query: &Query,
+    loaded: Loaded,
+    cursor: PageCursor,
+) -> bool {
     page.examined += 1;
     page.next = Some(cursor);
     if query.filter.matches(&loaded.task) {
-        page.tasks.push(stored(loaded, query.bodies));
+        let stored = stored(loaded, query.bodies);
+        *bytes += stored.body_bytes();
+        page.tasks.push(stored);
     }
-    page.tasks.len() >= query.limit.clamp(1, limits::PAGE_MAX)
+    page.tasks.len() >= query.limit.clamp(1, limits::PAGE_MAX) || *bytes >= limits::PAGE_BYTES_MAX
 }
 
 fn stored(loaded: Loaded, bodies: bool) -> StoredTask {

@@ -8,9 +8,10 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use tasklane_core::{
-    Clock, Command, Intent, QueueName, QueueSettings, Refusal, TaskId, Timestamp, Worker, WorkerId,
-    WorkerSpec, limits,
+    Clock, Command, Intent, Lane, QueueName, QueueSettings, Refusal, TaskId, Timestamp, Worker,
+    WorkerId, WorkerSpec, limits,
 };
+use tasklane_store::codec::LaneNumbers;
 use tasklane_store::{
     Answer, Changed, ClaimRequest, Claimed, Cursor, Direction, ExecutedAndClaimed, FeedPage,
     Finding, Overdue, Page, Prune, Pruned, Query, QueueState, Renewal, Renewed, Signal, Stats,
@@ -323,6 +324,13 @@ impl Store for SqliteStore {
         Box::pin(async move { call.await? })
     }
 
+    fn announce_purge(&self, queues: Vec<QueueName>) -> Answer<'_, ()> {
+        self.write(Class::Ordinary, queues.len(), move |session| {
+            session.announce_purge(queues);
+            Ok(())
+        })
+    }
+
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
         let read = self.read(move |view| view.events_after(cursor, limit));
         Box::pin(async move {
@@ -340,6 +348,12 @@ impl Store for SqliteStore {
 
     fn watch(&self) -> watch::Receiver<Signal> {
         self.shared.signal.subscribe()
+    }
+
+    fn claimable_since(&self, seen: u64) -> Option<Vec<Lane>> {
+        let numbers = self.shared.hints.since(seen)?;
+        // A lane that cannot be named could be any.
+        numbers.into_iter().map(|number| self.shared.lanes.lane(number.into())).collect()
     }
 
     fn prune(&self, prune: Prune) -> Answer<'_, Pruned> {
@@ -360,7 +374,11 @@ impl Store for SqliteStore {
     }
 
     fn status(&self) -> Status {
-        Status { durability: self.durability, trouble: self.shared.trouble() }
+        Status {
+            durability: self.durability,
+            trouble: self.shared.trouble(),
+            figures: self.shared.measure.figures(),
+        }
     }
 
     fn gathers(&self) -> bool {

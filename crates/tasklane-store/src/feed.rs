@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tasklane_core::{
-    EventKind, Failure, Fence, Invalid, Lane, Priority, Problem, Progress, QueueName, TaskId,
-    Timestamp, WorkerId,
+    EventKind, Failure, Fence, Invalid, Lane, Priority, Problem, Progress, QueueName, StateName,
+    TaskId, Timestamp, WorkerId,
 };
 
 use crate::query::hex_pair;
@@ -98,6 +98,10 @@ pub struct TaskNotice {
     pub lane: Lane,
     /// What happened.
     pub kind: EventKind,
+    /// The state before it; `None` for a task that is new.
+    pub from: Option<StateName>,
+    /// The state after it; for a task that was discarded, the last.
+    pub to: StateName,
     /// Base priority after it; for a promotion, what it counted as.
     pub priority: Priority,
     /// Attempts so far, this one included.
@@ -172,9 +176,11 @@ pub enum QueueChange {
     Resumed,
     /// `queue.updated`
     Updated,
+    /// `queue.purged`
+    Purged,
 }
 
 impl QueueChange {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Paused, Self::Resumed, Self::Updated];
+    pub const ALL: [Self; 4] = [Self::Paused, Self::Resumed, Self::Updated, Self::Purged];
 }

@@ -12,6 +12,7 @@ pub mod codec;
 pub mod conformance;
 mod error;
 mod feed;
+mod figures;
 mod maintenance;
 mod query;
 mod request;
@@ -22,6 +23,7 @@ pub use error::{StoreError, SubmitProblem, SubmitRefusal, WorkerRefusal};
 pub use feed::{
     Cursor, FeedEvent, FeedPage, Position, QueueChange, Reason, Subject, TaskNotice, WorkerChange,
 };
+pub use figures::{Figures, Spread, Tally};
 pub use maintenance::{Maintained, maintain};
 pub use query::{Filter, Page, PageCursor, Query, StoredTask, Trail};
 pub use request::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tasklane_core::{WorkerId, limits};
+use tasklane_core::{Command, Intent, WorkerId, limits};
 
 use crate::error::StoreError;
 use crate::request::Direction;
@@ -15,6 +15,8 @@ pub struct Maintained {
     pub changed: usize,
     /// Commands refused: somebody else was faster, or a deadline had moved.
     pub refused: usize,
+    /// Claims ended among them, because they were not started in time.
+    pub unassigned: usize,
     /// Workers declared dead.
     pub dead_workers: usize,
     /// When to look again, if nothing new comes.
@@ -30,8 +32,11 @@ pub async fn maintain(store: &dyn Store) -> Result<Maintained, StoreError> {
         let slice = overdue.commands.len();
         let mut changed = 0;
         if slice > 0 {
+            let unassigns: Vec<_> = overdue.commands.iter().map(is_unassign).collect();
             let verdicts = store.execute(overdue.commands).await?;
             changed = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
+            let both = verdicts.iter().zip(unassigns);
+            done.unassigned += both.filter(|(verdict, is)| *is && verdict.is_ok()).count();
         }
         // All are queued before the first is awaited, so that they share a write.
         let dead = |worker: &WorkerId| store.direct(*worker, Direction::DeclareDead);
@@ -46,4 +51,8 @@ pub async fn maintain(store: &dyn Store) -> Result<Maintained, StoreError> {
             return Ok(done);
         }
     }
+}
+
+const fn is_unassign(command: &Command) -> bool {
+    matches!(command.intent, Intent::Unassign(_))
 }

@@ -18,6 +18,13 @@ pub struct StoredTask {
     pub result: Option<Bytes>,
 }
 
+impl StoredTask {
+    /// Bytes of its payload and result.
+    pub fn body_bytes(&self) -> usize {
+        self.payload.len() + self.result.as_ref().map_or(0, Bytes::len)
+    }
+}
+
 /// A task and its history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trail {

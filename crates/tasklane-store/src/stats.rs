@@ -22,6 +22,9 @@ pub struct LaneStats {
     pub counts: [u64; StateName::COUNT],
     /// The oldest place among the pending.
     pub oldest_ready_at: Option<Timestamp>,
+    /// Pending tasks that have waited for longer than [`tasklane_core::Order::starves_after`]. Of
+    /// many in one lane and priority a store may count the first few hundred alone.
+    pub starving: u64,
 }
 
 impl Stats {

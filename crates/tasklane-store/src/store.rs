@@ -4,12 +4,13 @@ use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 
-use tasklane_core::{Command, QueueName, QueueSettings, Refusal, TaskId};
+use tasklane_core::{Command, Lane, QueueName, QueueSettings, Refusal, TaskId};
 use tasklane_core::{Timestamp, Worker, WorkerId, WorkerSpec};
 use tokio::sync::watch;
 
 use crate::error::{StoreError, SubmitRefusal, WorkerRefusal};
 use crate::feed::{Cursor, FeedPage, Position};
+use crate::figures::Figures;
 use crate::query::{Page, Query, StoredTask, Trail};
 use crate::request::{
     Changed, ClaimRequest, Claimed, Direction, Overdue, Prune, Pruned, Renewal, Renewed,
@@ -43,6 +44,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> Answer<'_, Vec<Result<Vec<Submitted>, SubmitRefusal>>>;
 
     /// Hands the next tasks to workers, by S8, up to their free capacity. Never waits for tasks.
+    /// Payloads are bounded by [`CLAIM_BYTES_MAX`](tasklane_core::limits::CLAIM_BYTES_MAX): a request
+    /// may get fewer tasks than there are, but never none.
     fn claim(
         &self,
         requests: Vec<ClaimRequest>,
@@ -78,7 +81,7 @@ pub trait Store: Send + Sync + 'static {
     /// A task and everything that happened to it.
     fn trail(&self, id: TaskId) -> Answer<'_, Option<Trail>>;
 
-    /// Tasks that match, newest first, a page at a time and within bounds.
+    /// Tasks that match, newest first, a page at a time and within bounds of number and bytes.
     fn list(&self, query: Query) -> Answer<'_, Page>;
 
     /// Counters of every lane; never a scan.
@@ -103,6 +106,10 @@ pub trait Store: Send + Sync + 'static {
     /// Sets a queue's settings; makes the queue known.
     fn configure(&self, queue: QueueName, settings: QueueSettings) -> Answer<'_, ()>;
 
+    /// Tells in the feed that an operator has cancelled what waited in these queues. Queues that
+    /// are not known are left out.
+    fn announce_purge(&self, queues: Vec<QueueName>) -> Answer<'_, ()>;
+
     /// Events after a cursor, in order (S17).
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage>;
 
@@ -111,6 +118,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// A hint that something became claimable or happened. Losing it costs latency only.
     fn watch(&self) -> watch::Receiver<Signal>;
+
+    /// Where tasks have become claimable since the hint was `seen`, from memory: these lanes, and
+    /// perhaps others. `None` where that is not known: anywhere.
+    fn claimable_since(&self, seen: u64) -> Option<Vec<Lane>> {
+        let _ = seen;
+        None
+    }
 
     /// Removes one slice of what has been kept long enough (S21).
     fn prune(&self, prune: Prune) -> Answer<'_, Pruned>;
@@ -152,6 +166,8 @@ pub struct Status {
     pub durability: Durability,
     /// Why the store takes no writes, or soon will not; `None` when all is well.
     pub trouble: Option<String>,
+    /// What the store has measured of itself.
+    pub figures: Figures,
 }
 
 /// What the success answer of a write means (S1).

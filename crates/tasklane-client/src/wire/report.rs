@@ -67,7 +67,8 @@ pub struct Report<'a> {
     /// Of a release: not before this long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_seconds: Option<Seconds>,
-    /// How long it took, as the worker measured it.
+    /// How long it took, as the worker measured it. Checked and taken, but durations that are shown
+    /// are the store's own, from the start of the attempt until its result.
     #[serde(
         default,
         alias = "execution_duration_seconds",

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use tasklane_store::StoreError;
 use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
 
 use crate::limits::{BATCH_WEIGHT_MAX, WAITING_WEIGHT_MAX};
 
@@ -50,15 +51,19 @@ struct State<V: Verb> {
 /// A verb with callers in front of it.
 pub(crate) struct Batcher<V: Verb> {
     verb: Arc<V>,
+    errands: TaskTracker,
     /// `None`: calls are not gathered.
     in_flight_max: Option<usize>,
     state: Mutex<State<V>>,
 }
 
 impl<V: Verb> Batcher<V> {
-    pub(crate) fn new(verb: V, in_flight_max: Option<usize>) -> Arc<Self> {
+    /// What is carried out beside its callers is an errand, so that the end of the server waits for
+    /// it.
+    pub(crate) fn new(verb: V, errands: &TaskTracker, in_flight_max: Option<usize>) -> Arc<Self> {
         let state = State { waiting: VecDeque::new(), weight: 0, in_flight: 0 };
-        Arc::new(Self { verb: Arc::new(verb), in_flight_max, state: Mutex::new(state) })
+        let (verb, errands) = (Arc::new(verb), errands.clone());
+        Arc::new(Self { verb, errands, in_flight_max, state: Mutex::new(state) })
     }
 
     /// Has one unit carried out together with others. Once called it happens, whether or not
@@ -67,7 +72,7 @@ impl<V: Verb> Batcher<V> {
         let lost = || StoreError::OutcomeUnknown("the answer was lost".into());
         let Some(in_flight_max) = self.in_flight_max else {
             let call = Some(Arc::clone(&self.verb).call(vec![unit]));
-            let verdicts = Attended { verb: Arc::clone(&self.verb), call }.await?;
+            let verdicts = Attended { batcher: Arc::clone(self), call }.await?;
             return verdicts.into_iter().next().ok_or_else(lost);
         };
         self.queue(unit, in_flight_max)?.await.unwrap_or_else(|_| Err(lost()))
@@ -88,7 +93,7 @@ impl<V: Verb> Batcher<V> {
         state.waiting.push_back(Waiting { unit, weight, reply });
         if state.in_flight < in_flight_max.max(1) {
             state.in_flight += 1;
-            tokio::spawn(Arc::clone(self).run());
+            self.errands.spawn(Arc::clone(self).run());
         }
         Ok(answer)
     }
@@ -138,7 +143,7 @@ impl<V: Verb> Batcher<V> {
 
 /// A call that is seen to its end even if whoever waits for it goes away.
 struct Attended<V: Verb> {
-    verb: Arc<V>,
+    batcher: Arc<Batcher<V>>,
     /// `None` when it has ended.
     call: Option<Verdicts<V::Verdict>>,
 }
@@ -157,8 +162,8 @@ impl<V: Verb> Future for Attended<V> {
 impl<V: Verb> Drop for Attended<V> {
     fn drop(&mut self) {
         let Some(call) = self.call.take() else { return };
-        let verb = Arc::clone(&self.verb);
-        tokio::spawn(async move {
+        let verb = Arc::clone(&self.batcher.verb);
+        self.batcher.errands.spawn(async move {
             for verdict in call.await.into_iter().flatten() {
                 verb.orphaned(verdict);
             }
@@ -202,7 +207,7 @@ mod tests {
     }
 
     async fn hundred(in_flight_max: Option<usize>) -> usize {
-        let batcher = Batcher::new(Double::default(), in_flight_max);
+        let batcher = Batcher::new(Double::default(), &TaskTracker::new(), in_flight_max);
         let calls: Vec<_> = (0..100)
             .map(|unit| {
                 let batcher = Arc::clone(&batcher);
@@ -225,7 +230,7 @@ mod tests {
     #[tokio::test]
     async fn what_nobody_waits_for_happens_and_is_taken_back() {
         for in_flight_max in [Some(1), None] {
-            let batcher = Batcher::new(Double::default(), in_flight_max);
+            let batcher = Batcher::new(Double::default(), &TaskTracker::new(), in_flight_max);
             let gone = tokio::time::timeout(Duration::from_millis(1), batcher.call(1)).await;
             assert!(gone.is_err());
             tokio::time::sleep(Duration::from_millis(60)).await;

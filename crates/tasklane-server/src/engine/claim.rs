@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tasklane_core::{CapabilitySet, WorkerId, WorkerState};
 use tasklane_store::{ClaimRequest, Claimed, Store, WorkerRefusal};
+use tokio_util::task::TaskTracker;
 
 use super::batcher::{Verb, Verdicts};
 use super::error::EngineError;
@@ -89,6 +90,7 @@ impl Directive {
 /// Claims as one call on the store.
 pub(super) struct Claim {
     pub(super) store: Arc<dyn Store>,
+    pub(super) errands: TaskTracker,
 }
 
 impl Verb for Claim {
@@ -105,7 +107,7 @@ impl Verb for Claim {
     }
 
     fn orphaned(&self, verdict: Self::Verdict) {
-        orphan::give_back(&self.store, verdict.unwrap_or_default());
+        orphan::give_back(&self.store, &self.errands, verdict.unwrap_or_default());
     }
 }
 

@@ -8,10 +8,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
-use tasklane_store::{Cursor, FeedEvent, FeedPage, Position, Store, StoreError};
+use tasklane_store::{Cursor, FeedEvent, FeedPage, Position, Store, StoreError, Subject};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::limits::{EVENTS_IN_MEMORY, FEED_LOOK_EVERY, READERS_MAX};
+use crate::limits::{EVENT_BYTES_IN_MEMORY, EVENTS_IN_MEMORY, FEED_LOOK_EVERY, READERS_MAX};
+
+/// What an event and its text take without the words in it.
+const EVENT_BYTES_PLAIN: usize = 768;
 
 /// An event, and the text that readers share once one of them has made it.
 #[derive(Debug)]
@@ -37,11 +40,14 @@ impl Noted {
 pub(super) struct Page {
     entries: Vec<Noted>,
     next: Cursor,
+    /// About what its events hold in memory, with the texts that readers may come to share.
+    bytes: usize,
 }
 
 impl Page {
     fn new(page: FeedPage) -> Self {
-        Self { entries: page.events.into_iter().map(Noted::new).collect(), next: page.next }
+        let bytes = page.events.iter().map(bytes).sum();
+        Self { entries: page.events.into_iter().map(Noted::new).collect(), next: page.next, bytes }
     }
 
     /// The cursor just before the first event.
@@ -66,8 +72,9 @@ pub struct Slice {
 }
 
 impl Slice {
-    fn whole(page: FeedPage) -> Self {
-        let (gap, to) = (page.gap, page.events.len());
+    /// Of a page of one reader's own. A store may give more than it was asked for.
+    fn own(page: FeedPage, limit: usize) -> Self {
+        let (gap, to) = (page.gap, page.events.len().min(limit.max(1)));
         Self { page: Arc::new(Page::new(page)), from: 0, to, gap }
     }
 
@@ -104,9 +111,54 @@ enum Look {
 struct Ring {
     pages: VecDeque<Arc<Page>>,
     count: usize,
+    bytes: usize,
     /// Everything after this is here.
     start: Cursor,
     head: Cursor,
+}
+
+impl Ring {
+    fn clear(&mut self) {
+        self.pages.clear();
+        (self.count, self.bytes) = (0, 0);
+    }
+
+    /// Adds a page; the oldest make room for it. The newest stays, however large.
+    fn push(&mut self, page: Arc<Page>) {
+        self.count += page.entries.len();
+        self.bytes += page.bytes;
+        self.pages.push_back(page);
+        let is_full =
+            |ring: &Self| ring.count > EVENTS_IN_MEMORY || ring.bytes > EVENT_BYTES_IN_MEMORY;
+        while is_full(self) && self.pages.len() > 1 {
+            let Some(oldest) = self.pages.pop_front() else { break };
+            self.count -= oldest.entries.len();
+            self.bytes -= oldest.bytes;
+            self.start = oldest.next;
+        }
+    }
+}
+
+/// About what an event holds in memory: itself and its text, which repeats what it says.
+fn bytes(event: &FeedEvent) -> usize {
+    let own = match &event.subject {
+        Subject::Task(notice) => {
+            let error = notice.error.as_ref().map_or(0, |error| {
+                error.message.len() + error.code.as_ref().map_or(0, |code| code.len())
+            });
+            let progress = notice.progress.as_ref().map_or(0, |progress| {
+                progress.message.as_ref().map_or(0, |message| message.len())
+                    + progress.details.as_ref().map_or(0, Bytes::len)
+            });
+            notice.lane.queue.as_str().len()
+                + notice.lane.task_type.as_str().len()
+                + error
+                + progress
+        }
+        Subject::Worker(..) => 0,
+        Subject::Queue(queue, _) => queue.as_str().len(),
+    };
+    EVENT_BYTES_PLAIN + 2 * own
 }
 
 /// How a live reader is connected.
@@ -139,8 +191,13 @@ pub struct Feed {
 
 impl Feed {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        let ring =
-            Ring { pages: VecDeque::new(), count: 0, start: Cursor::OLDEST, head: Cursor::OLDEST };
+        let ring = Ring {
+            pages: VecDeque::new(),
+            count: 0,
+            bytes: 0,
+            start: Cursor::OLDEST,
+            head: Cursor::OLDEST,
+        };
         Self {
             store,
             ring: RwLock::new(ring),
@@ -207,7 +264,7 @@ impl Feed {
         head.map_or(0, |head| last.saturating_sub(head.position.0))
     }
 
-    /// Events after `cursor`; waits until there are some. About `limit` of them.
+    /// Events after `cursor`; waits until there are some. At most `limit` of them.
     pub async fn read(&self, cursor: Cursor, limit: usize) -> Result<Slice, StoreError> {
         let mut head = self.head.subscribe();
         loop {
@@ -218,7 +275,7 @@ impl Feed {
                 Look::Elsewhere if begun => {
                     let page = self.store.events_after(cursor, limit).await?;
                     if page.gap || !page.events.is_empty() {
-                        return Ok(Slice::whole(page));
+                        return Ok(Slice::own(page, limit));
                     }
                     // Ahead of the follower, for the store has told this reader more: ask again soon.
                     let _ = tokio::time::timeout(FEED_LOOK_EVERY, head.changed()).await;
@@ -258,23 +315,16 @@ impl Feed {
         let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
         if gap {
             // Readers from before it learn of it from the store.
-            ring.pages.clear();
-            ring.count = 0;
+            ring.clear();
             ring.start = page.before();
         }
         ring.head = page.next;
         if self.readers() == 0 {
             // Whoever comes later begins at the head, or asks the store for what was before.
-            ring.pages.clear();
-            (ring.count, ring.start) = (0, page.next);
+            ring.clear();
+            ring.start = page.next;
         } else if !page.entries.is_empty() {
-            ring.count += page.entries.len();
-            ring.pages.push_back(Arc::clone(&page));
-        }
-        while ring.count > EVENTS_IN_MEMORY && ring.pages.len() > 1 {
-            let Some(oldest) = ring.pages.pop_front() else { break };
-            ring.count -= oldest.entries.len();
-            ring.start = oldest.next;
+            ring.push(Arc::clone(&page));
         }
         drop(ring);
         self.head.send_replace(Some(page.next));

@@ -25,6 +25,7 @@ mod orphan;
 mod parking;
 mod queue;
 mod readiness;
+mod reading;
 mod renew;
 mod roster;
 mod settle;
@@ -60,6 +61,8 @@ pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
 
+pub(crate) use reading::{Reading, Share};
+
 use crate::metrics::Metrics;
 use crate::settings::Settings;
 use batcher::Batcher;
@@ -93,23 +96,35 @@ pub struct Engine {
     metrics: Metrics,
     bulletin: watch::Sender<Arc<Bulletin>>,
     streams: TaskTracker,
+    errands: TaskTracker,
+    reading: Reading,
 }
 
 impl Engine {
     /// An engine on `store`. Its loops are run by [`Server`](crate::Server).
     pub fn new(store: Arc<dyn Store>, settings: Settings) -> Arc<Self> {
-        let parking = Arc::new(Parking::new(Arc::clone(&store)));
+        let errands = TaskTracker::new();
+        let parking = Arc::new(Parking::new(Arc::clone(&store), errands.clone()));
         let in_flight = |max: usize| (!store.gathers()).then_some(max);
         let several = in_flight(settings.batches_in_flight);
         let own = || Arc::clone(&store);
         Arc::new(Self {
             submits: Batcher::new(
                 submit::Submit { store: own(), parking: Arc::clone(&parking) },
+                &errands,
                 several,
             ),
-            claims: Batcher::new(claim::Claim { store: own() }, several),
-            settles: Batcher::new(settle::Settle { store: own() }, several),
-            renewals: Batcher::new(renew::Renew { store: own() }, in_flight(1)),
+            claims: Batcher::new(
+                claim::Claim { store: own(), errands: errands.clone() },
+                &errands,
+                several,
+            ),
+            settles: Batcher::new(
+                settle::Settle { store: own(), errands: errands.clone() },
+                &errands,
+                several,
+            ),
+            renewals: Batcher::new(renew::Renew { store: own() }, &errands, in_flight(1)),
             parking,
             roster: Roster::new(settings.health, settings.breaker),
             snapshot: Snapshot::default(),
@@ -125,6 +140,8 @@ impl Engine {
             metrics: Metrics::new(),
             bulletin: watch::Sender::default(),
             streams: TaskTracker::new(),
+            errands,
+            reading: Reading::new(settings.reading_bytes_max),
             settings,
             store,
         })
@@ -199,6 +216,16 @@ impl Engine {
         &self.streams
     }
 
+    /// What is done for callers beside them: calls on the store once begun, tasks given back.
+    pub(crate) fn errands(&self) -> &TaskTracker {
+        &self.errands
+    }
+
+    /// Bodies on their way in.
+    pub(crate) fn reading(&self) -> &Reading {
+        &self.reading
+    }
+
     /// Everything measured.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
@@ -207,6 +234,11 @@ impl Engine {
     /// Polls that wait.
     pub fn parked(&self) -> usize {
         self.parking.len()
+    }
+
+    /// Claims made for polls that wait, so far.
+    pub fn parked_claims(&self) -> u64 {
+        self.parking.claims()
     }
 
     /// Breakers that are open on this server.

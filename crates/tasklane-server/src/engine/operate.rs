@@ -1,12 +1,13 @@
 //! What operators do to many tasks: in slices, so that others are served in between (S21).
 
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tasklane_core::limits::{EXAMINED_MAX, PAGE_MAX, SLICE_TASKS};
-use tasklane_core::{Command, Intent, Refusal, TaskId};
-use tasklane_store::{Changed, Filter, PageCursor, Prune, Pruned, Query};
+use tasklane_core::{Command, Intent, QueueName, Refusal, TaskId};
+use tasklane_store::{Changed, Filter, PageCursor, Prune, Pruned, Query, StoredTask};
 
 use super::Engine;
 use super::error::EngineError;
@@ -37,6 +38,8 @@ pub struct Swept {
     pub operation: Box<str>,
     /// Tasks that were changed.
     pub changed: Vec<TaskId>,
+    /// The queues of these, where a filter found them.
+    pub queues: BTreeSet<QueueName>,
     /// Tasks that were not, and why.
     pub refused: Vec<(TaskId, Refusal)>,
     /// Time or number are used up and there is more.
@@ -50,6 +53,34 @@ impl Engine {
     pub async fn sweep(&self, sweep: Sweep) -> Result<Swept, EngineError> {
         let started = Instant::now();
         let mut swept = self.new_operation(sweep.after);
+        self.sweep_slices(&sweep, started, &mut swept).await?;
+        swept.log(sweep.what, started);
+        Ok(swept)
+    }
+
+    /// The same, and tells of the queues of those that were changed as purged.
+    pub async fn purge(&self, sweep: Sweep) -> Result<Swept, EngineError> {
+        let started = Instant::now();
+        let mut swept = self.new_operation(sweep.after);
+        let outcome = self.sweep_slices(&sweep, started, &mut swept).await;
+        // What was done is told even if the rest failed.
+        let queues: Vec<_> = swept.queues.iter().cloned().collect();
+        if !queues.is_empty()
+            && let Err(error) = self.store.announce_purge(queues).await
+        {
+            tracing::warn!(%error, "a purge could not be told of");
+        }
+        outcome?;
+        swept.log(sweep.what, started);
+        Ok(swept)
+    }
+
+    async fn sweep_slices(
+        &self,
+        sweep: &Sweep,
+        started: Instant,
+        swept: &mut Swept,
+    ) -> Result<(), EngineError> {
         let slice = sweep.per_second.map_or(SLICE_TASKS, |rate| SLICE_TASKS.min(rate as usize));
         let mut met = 0;
         loop {
@@ -57,20 +88,20 @@ impl Engine {
             let page = self.store.list(query).await?;
             let ids: Vec<_> = page.tasks.iter().map(|stored| stored.task.id).collect();
             met += ids.len();
-            self.execute_all(&ids, &sweep.intent, &mut swept).await?;
+            let before = swept.changed.len();
+            self.execute_all(&ids, &sweep.intent, swept).await?;
+            swept.note_queues(&page.tasks, before);
             swept.next = page.next;
             swept.more = page.next.is_some();
             let used_up = met >= OPERATION_TASKS_MAX || started.elapsed() >= OPERATION_TIME_MAX;
             if !swept.more || used_up || self.is_draining() {
-                break;
+                return Ok(());
             }
             if let Some(rate) = sweep.per_second {
                 let due = Duration::from_secs_f64(met as f64 / f64::from(rate.max(1)));
                 tokio::time::sleep(due.saturating_sub(started.elapsed())).await;
             }
         }
-        swept.log(sweep.what, started);
-        Ok(swept)
     }
 
     /// Does the same to these tasks.
@@ -92,7 +123,14 @@ impl Engine {
     fn new_operation(&self, after: Option<PageCursor>) -> Swept {
         let number = OPERATIONS.fetch_add(1, Ordering::Relaxed);
         let operation = format!("{:x}-{number:x}", self.now().as_micros()).into();
-        Swept { operation, changed: Vec::new(), refused: Vec::new(), more: false, next: after }
+        Swept {
+            operation,
+            changed: Vec::new(),
+            queues: BTreeSet::new(),
+            refused: Vec::new(),
+            more: false,
+            next: after,
+        }
     }
 
     async fn execute_all(
@@ -167,6 +205,14 @@ impl Engine {
 }
 
 impl Swept {
+    /// Notes the queues of those that were changed since there were `before`.
+    fn note_queues(&mut self, tasks: &[StoredTask], before: usize) {
+        let changed: HashSet<_> = self.changed.iter().skip(before).collect();
+        let tasks = tasks.iter().map(|stored| &stored.task);
+        let changed = tasks.filter(|task| changed.contains(&task.id));
+        self.queues.extend(changed.map(|task| task.spec.lane.queue.clone()));
+    }
+
     fn log(&self, what: &str, started: Instant) {
         let (operation, changed) = (&*self.operation, self.changed.len());
         let (refused, more) = (self.refused.len(), self.more);

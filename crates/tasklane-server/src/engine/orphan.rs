@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tasklane_core::{Command, Intent, Outcome};
 use tasklane_store::{Claimed, Store};
+use tokio_util::task::TaskTracker;
 
 /// Gives tasks back at once instead of letting their leases run out. Costs no attempt.
-pub(crate) fn give_back(store: &Arc<dyn Store>, tasks: Vec<Claimed>) {
+pub(crate) fn give_back(store: &Arc<dyn Store>, errands: &TaskTracker, tasks: Vec<Claimed>) {
     let release = |claimed: &Claimed| {
         let token = claimed.task.state.lease()?.token;
         let intent = Intent::Settle(token, Outcome::Released { delay: None });
@@ -17,7 +18,7 @@ pub(crate) fn give_back(store: &Arc<dyn Store>, tasks: Vec<Claimed>) {
         return;
     }
     let store = Arc::clone(store);
-    tokio::spawn(async move {
+    errands.spawn(async move {
         // Should it fail, the leases end by themselves.
         if let Err(error) = store.execute(commands).await {
             tracing::warn!(%error, "tasks of a poll whose caller had gone were not given back");

@@ -9,6 +9,7 @@ use tasklane_core::{Draft, Lane, WorkerSpec};
 use tasklane_store::{ClaimRequest, Claimed, Store, StoreError, WorkerRefusal};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::orphan;
 use crate::limits::{PARKED_CHUNK, PARKED_LOOK_EVERY, PARKED_MAX};
@@ -42,21 +43,39 @@ impl Parked {
 /// The polls that wait, in the order they came.
 pub(crate) struct Parking {
     store: Arc<dyn Store>,
+    errands: TaskTracker,
     lot: Mutex<BTreeMap<u64, Parked>>,
     tickets: AtomicU64,
     /// A poll came back into the lot and may have missed a hint.
     again: Notify,
+    /// The oldest hint that such a poll had seen.
+    missed: Mutex<Option<u64>>,
+    /// Claims made for those who wait.
+    claims: AtomicU64,
 }
 
 impl Parking {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, errands: TaskTracker) -> Self {
         let lot = Mutex::new(BTreeMap::new());
-        Self { store, lot, tickets: AtomicU64::new(0), again: Notify::new() }
+        Self {
+            store,
+            errands,
+            lot,
+            tickets: AtomicU64::new(0),
+            again: Notify::new(),
+            missed: Mutex::new(None),
+            claims: AtomicU64::new(0),
+        }
     }
 
     /// How many wait.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    /// Claims made for those who wait, so far.
+    pub(crate) fn claims(&self) -> u64 {
+        self.claims.load(Ordering::Relaxed)
     }
 
     /// Waits up to `patience` for tasks. `seen` is the hint that was there before the poll looked:
@@ -131,7 +150,7 @@ impl Parking {
                 verdict => {
                     handed += verdict.as_ref().map_or(0, Vec::len);
                     if let Err(Ok(Ok(tasks))) = parked.reply.send(Ok(verdict)) {
-                        orphan::give_back(&self.store, tasks);
+                        orphan::give_back(&self.store, &self.errands, tasks);
                     }
                 }
             }
@@ -149,6 +168,9 @@ impl Parking {
     ) {
         self.hand_over(taken, claimed);
         if self.store.watch().borrow().claimable != seen {
+            let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+            *missed = Some(missed.map_or(seen, |known| known.min(seen)));
+            drop(missed);
             self.again.notify_one();
         }
     }
@@ -158,34 +180,48 @@ impl Parking {
         let mut watch = self.store.watch();
         let mut seen = watch.borrow_and_update().claimable;
         loop {
-            let hinted = tokio::select! {
+            let looks = tokio::select! {
                 () = stop.cancelled() => return,
-                changed = watch.changed() => changed.is_ok(),
+                changed = watch.changed() => changed.is_err(),
                 () = self.again.notified() => false,
-                () = tokio::time::sleep(PARKED_LOOK_EVERY) => false,
+                () = tokio::time::sleep(PARKED_LOOK_EVERY) => true,
             };
             let claimable = watch.borrow_and_update().claimable;
-            let wanted = claimable.saturating_sub(seen);
-            seen = claimable;
-            // A hint that has not risen tells of other events.
-            if !hinted || wanted > 0 {
-                self.serve(if hinted { wanted } else { u64::MAX }).await;
+            let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let since = std::mem::replace(&mut seen, claimable);
+            match missed {
+                _ if looks => self.serve(u64::MAX, None).await,
+                Some(missed) => {
+                    let lanes = self.store.claimable_since(missed.min(since));
+                    self.serve(u64::MAX, lanes).await;
+                }
+                // A hint that has not risen tells of other events.
+                None if claimable <= since => {}
+                None => self.serve(claimable - since, self.store.claimable_since(since)).await,
             }
         }
     }
 
     /// Claims for those who wait, the longest waiting first, until `wanted` tasks are handed over
-    /// or everybody who waited at the beginning has been tried.
-    async fn serve(&self, wanted: u64) {
+    /// or everybody has been tried who waited at the beginning and takes one of these lanes.
+    async fn serve(&self, wanted: u64, lanes: Option<Vec<Lane>>) {
         let mut handed = 0;
         let mut after = None;
         let last = self.tickets.load(Ordering::Relaxed);
+        let fits = |parked: &Parked| {
+            lanes.as_ref().is_none_or(|lanes| lanes.iter().any(|lane| parked.wants(lane)))
+        };
+        // As many as there are tasks; should they be for others or gone, soon many more at once.
+        let mut room = usize::try_from(wanted).unwrap_or(PARKED_CHUNK);
         while handed < wanted {
-            let (taken, to) = self.take_chunk(after, last);
+            room = room.min(PARKED_CHUNK);
+            let (taken, to) = self.take_chunk(after, last, room, fits);
+            room *= 2;
             if taken.is_empty() {
                 return;
             }
             after = to;
+            self.claims.fetch_add(taken.len() as u64, Ordering::Relaxed);
             let requests = taken.iter().map(Parked::request).collect();
             let claimed = self.store.claim(requests).await;
             let failed = claimed.is_err();
@@ -196,13 +232,20 @@ impl Parking {
         }
     }
 
-    fn take_chunk(&self, after: Option<u64>, last: u64) -> (Vec<Parked>, Option<u64>) {
+    /// Takes some of those behind `after` and before `last` who fit and whose caller is still there.
+    fn take_chunk(
+        &self,
+        after: Option<u64>,
+        last: u64,
+        room: usize,
+        fits: impl Fn(&Parked) -> bool,
+    ) -> (Vec<Parked>, Option<u64>) {
         let mut lot = self.lock();
         let from = after.map_or(0, |ticket| ticket + 1);
-        let tickets: Vec<u64> =
-            lot.range(from..last.max(from)).map(|(ticket, _)| *ticket).take(PARKED_CHUNK).collect();
-        let taken = tickets.iter().filter_map(|ticket| lot.remove(ticket));
-        let taken = taken.filter(|parked| !parked.reply.is_closed()).collect();
+        let there = lot.range(from..last.max(from));
+        let fitting = there.filter(|(_, parked)| !parked.reply.is_closed() && fits(parked));
+        let tickets: Vec<u64> = fitting.map(|(ticket, _)| *ticket).take(room).collect();
+        let taken = tickets.iter().filter_map(|ticket| lot.remove(ticket)).collect();
         (taken, tickets.last().copied())
     }
 

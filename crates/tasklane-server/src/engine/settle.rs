@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use tasklane_core::{Command, Intent, Outcome, Refusal, StateName, WorkerId};
 use tasklane_store::{Changed, ClaimRequest, Claimed, Direction, Store, WorkerRefusal};
+use tokio_util::task::TaskTracker;
 
 use super::batcher::{Verb, Verdicts};
 use super::claim::{Directive, Poll, Polled};
@@ -23,6 +24,7 @@ type Verdict = (Vec<Result<Changed, Refusal>>, Option<Result<Vec<Claimed>, Worke
 /// Turns as one call on the store.
 pub(super) struct Settle {
     pub(super) store: Arc<dyn Store>,
+    pub(super) errands: TaskTracker,
 }
 
 impl Verb for Settle {
@@ -60,7 +62,8 @@ impl Verb for Settle {
     }
 
     fn orphaned(&self, (_, claimed): Verdict) {
-        orphan::give_back(&self.store, claimed.and_then(Result::ok).unwrap_or_default());
+        let tasks = claimed.and_then(Result::ok).unwrap_or_default();
+        orphan::give_back(&self.store, &self.errands, tasks);
     }
 }
 
@@ -111,7 +114,7 @@ impl Engine {
         }
         tracing::warn!(%worker, "its tasks fail one after the other: it gets no more for a while");
         let store = Arc::clone(&self.store);
-        tokio::spawn(async move {
+        self.errands.spawn(async move {
             // The breaker holds on this server whatever comes of it.
             if let Err(error) = store.direct(worker, Direction::MarkUnhealthy).await {
                 tracing::warn!(%error, %worker, "could not be marked as unhealthy");

@@ -1,7 +1,7 @@
 //! Workers come, are directed, and go.
 
 use tasklane_core::{Worker, WorkerId, WorkerSpec, WorkerState};
-use tasklane_store::Direction;
+use tasklane_store::{Direction, Leases, Renewal};
 
 use super::Engine;
 use super::breaker::Breaker;
@@ -57,9 +57,9 @@ impl Engine {
         if self.roster.state(id).is_some_and(|state| state != WorkerState::Dead) {
             return Ok(false);
         }
-        let workers = self.store.workers().await?;
-        let alive = |worker: &Worker| worker.id == id && worker.state != WorkerState::Dead;
-        Ok(!workers.iter().any(alive))
+        // A sign of life that renews nothing: it is one, and costs the same however many there are.
+        let sign = Renewal { worker: id, leases: Leases::These(Vec::new()), health: None };
+        Ok(self.renewals.call(sign).await?.is_err())
     }
 
     /// Learns what other servers and maintenance did to workers, and gives those whose open

@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -14,17 +13,21 @@ use serde::Deserialize;
 use tasklane_client::wire;
 
 use super::problem::{self, Refused};
-use crate::engine::Engine;
+use super::query::{Nothing, Parameters};
+use crate::engine::{Engine, Share};
 use crate::limits::{BODY_BYTES_MAX, BODY_DEPTH_MAX};
 
 /// Bytes of an unknown member's name that are repeated in a refusal.
 const NAME_BYTES_SHOWN: usize = 64;
 
-/// Reads a body that must be JSON.
+/// Reads a body that must be JSON. No route that has one takes parameters besides.
 pub(crate) async fn read(engine: &Engine, request: Request) -> Result<Bytes, Refused> {
     let (parts, body) = request.into_parts();
+    if let Some(query) = parts.uri.query() {
+        Parameters::<Nothing>::read(query)?;
+    }
     check_headers(&parts.headers)?;
-    let bytes = collect(&parts.headers, body, engine.settings().body_within).await?;
+    let bytes = collect(engine, &parts.headers, body).await?;
     check_text(&bytes)?;
     Ok(bytes)
 }
@@ -38,7 +41,7 @@ pub(crate) async fn read_optional(
     if parts.headers.contains_key(header::CONTENT_TYPE) {
         check_headers(&parts.headers)?;
     }
-    let bytes = collect(&parts.headers, body, engine.settings().body_within).await?;
+    let bytes = collect(engine, &parts.headers, body).await?;
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -85,13 +88,14 @@ fn is_json(content_type: &str) -> bool {
         && matches!(charset.as_str(), "" | "charset=utf-8")
 }
 
-async fn collect(headers: &HeaderMap, body: Body, within: Duration) -> Result<Bytes, Refused> {
+async fn collect(engine: &Engine, headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
+    let within = engine.settings().body_within;
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let declared = declared.and_then(|text| text.parse::<u64>().ok());
     if declared.is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64) {
         return Err(too_large());
     }
-    let mut gathering = pin!(gather(body));
+    let mut gathering = pin!(gather(body, engine.reading().begin()));
     // Most bodies are there already: no clock need be asked for them.
     let at_once = poll_fn(|context| Poll::Ready(gathering.as_mut().poll(context))).await;
     if let Poll::Ready(read) = at_once {
@@ -104,12 +108,16 @@ async fn collect(headers: &HeaderMap, body: Body, within: Duration) -> Result<By
 }
 
 /// Most bodies come in one piece, which is then not copied.
-async fn gather(mut body: Body) -> Result<Bytes, Refused> {
+async fn gather(mut body: Body, mut share: Share<'_>) -> Result<Bytes, Refused> {
     let mut whole = Bytes::new();
     let mut pieces = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let broken = |_| Refused::new(problem::MALFORMED_JSON, "the body broke off");
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        if !share.grow(data.len()) {
+            let detail = "too much is being sent at once; try again in a moment";
+            return Err(Refused::new(problem::OVERLOADED, detail));
+        }
         if whole.is_empty() && pieces.is_empty() {
             whole = data;
         } else {

@@ -221,11 +221,11 @@ pub(crate) async fn discard_dead_letter(
     State(engine): App,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
-) -> Result<StatusCode, Refused> {
+) -> Result<Response, Refused> {
     let id = task_id(&id)?;
     must_be_dead(&engine, id).await?;
     engine.execute_one(Command { task: id, intent: Intent::Discard }).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(respond::gone(&engine))
 }
 
 /// Retry one dead letter, or all of them

@@ -44,6 +44,8 @@ async fn gauges(engine: &Engine) -> Result<Gauges, Refused> {
         sockets: engine.feed().sockets(),
         readers: engine.feed().readers(),
         parked: engine.parked(),
+        parked_claims: engine.parked_claims(),
+        figures: engine.status().figures,
     })
 }
 

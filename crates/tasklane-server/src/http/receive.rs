@@ -182,7 +182,7 @@ pub(crate) fn outcome(
             Outcome::Completed(result)
         }
         wire::ReportStatus::Failed => Outcome::Failed {
-            failure: failure(report.error.as_ref(), settings),
+            failure: classified(report, settings),
             retry_after: report.retry_after_seconds.map(|seconds| seconds.0),
         },
         wire::ReportStatus::Cancelled => Outcome::Cancelled,
@@ -192,6 +192,18 @@ pub(crate) fn outcome(
     };
     outcome.check().map_err(|invalid| Refused::invalid("", &invalid))?;
     Ok(outcome)
+}
+
+/// A failure, logged where neither its worker nor a rule says what kind it is (S12). What the
+/// worker wrote is not logged: it may quote a payload.
+fn classified(report: &wire::Report<'_>, settings: &Settings) -> Failure {
+    let failure = failure(report.error.as_ref(), settings);
+    let is_named = report.error.as_ref().is_some_and(|error| error.kind.is_some());
+    if failure.kind == ErrorKind::Unknown && !is_named {
+        let code = failure.code.as_deref().unwrap_or_default();
+        tracing::debug!(task = %report.task_id.0, code, "a failure is unclassified");
+    }
+    failure
 }
 
 fn failure(error: Option<&wire::Failure>, settings: &Settings) -> Failure {
@@ -252,4 +264,78 @@ pub(crate) fn check_batch(count: usize) -> Result<(), Invalid> {
         return Err(Invalid::new("tasks", Problem::Empty));
     }
     check_count("tasks", count, limits::BATCH_TASKS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tasklane_core::{ClassifyBy, ClassifyRule};
+    use tracing::field::{Field, Visit};
+    use tracing::span;
+
+    use super::*;
+
+    /// Counts log lines that call something unclassified, and fails at any that quotes a report.
+    struct Log(Arc<AtomicUsize>);
+
+    struct Line(String);
+
+    impl Visit for Line {
+        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+            self.0.push_str(&format!("{field}={value:?} "));
+        }
+    }
+
+    impl tracing::Subscriber for Log {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            let mut line = Line(String::new());
+            event.record(&mut line);
+            assert!(!line.0.contains("secret"), "{}", line.0);
+            let counts = line.0.contains("unclassified");
+            self.0.fetch_add(usize::from(counts), Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    #[test]
+    fn a_failure_that_nobody_classified_is_logged_once_without_what_it_says() {
+        let when = ClassifyBy::Code("ECONNRESET".into());
+        let rule = ClassifyRule { when, kind: ErrorKind::Transient };
+        let settings = Settings { classify: vec![rule], ..Settings::default() };
+        let logged = |error: &str| {
+            let lines = Arc::new(AtomicUsize::new(0));
+            let text = format!(
+                r#"{{"task_id":"01900000-0000-7000-8000-000000000000",
+                    "lease_token":"00000000000000000000000000000000",
+                    "status":"failed"{error}}}"#
+            );
+            let bytes = Bytes::from(text);
+            let report: wire::Report<'_> = super::super::body::parse(&bytes).unwrap();
+            tracing::subscriber::with_default(Log(Arc::clone(&lines)), || {
+                outcome(&bytes, &report, &settings).unwrap();
+            });
+            lines.load(Ordering::Relaxed)
+        };
+        assert_eq!(logged(""), 1);
+        assert_eq!(logged(r#","error":{"message":"secret","code":"E"}"#), 1);
+        assert_eq!(logged(r#","error":{"message":"secret","code":"ECONNRESET"}"#), 0);
+        assert_eq!(logged(r#","error":{"message":"secret","kind":"unknown"}"#), 0);
+    }
 }

@@ -39,6 +39,12 @@ pub(crate) fn written(engine: &Engine, status: StatusCode, value: &impl Serializ
     response
 }
 
+/// An answer to a write that leaves nothing to show.
+pub(crate) fn gone(engine: &Engine) -> Response {
+    let durability = durability(engine.durability());
+    (StatusCode::NO_CONTENT, [(DURABILITY, durability)]).into_response()
+}
+
 fn durability(durability: Durability) -> HeaderValue {
     HeaderValue::from_static(durability.as_str())
 }

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tasklane_client::wire;
-use tasklane_core::{Order, Priority, QueueName, StateName, Worker, WorkerState};
+use tasklane_core::{Priority, QueueName, StateName, Worker, WorkerState};
 use tasklane_store::{LaneStats, QueueState, Stats};
 
 use super::problem::Refused;
@@ -140,10 +140,7 @@ fn bound(queues: &[QueueState]) -> Option<Duration> {
         depth: 0,
     };
     let queues = if queues.is_empty() { std::slice::from_ref(&default) } else { queues };
-    let bounds = queues.iter().map(|state| match &state.settings.order {
-        Order::Aging(aging) => aging.threshold(Priority::Critical),
-        Order::Weighted(_) => None,
-    });
+    let bounds = queues.iter().map(|state| state.settings.order.wait_bound(Priority::Low));
     bounds.collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 

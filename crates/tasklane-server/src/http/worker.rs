@@ -14,6 +14,7 @@ use tasklane_core::{
 use tasklane_store::{Direction, LeaseRef, Leases, Renewal};
 
 use super::problem::{self, Refused, refusal_word};
+use super::query::{Nothing, Parameters};
 use super::{App, body, receive, render, respond};
 use crate::engine::{Directive, Engine, Poll};
 use crate::limits::{REPORTS_MAX, WAIT_MAX};
@@ -44,9 +45,10 @@ pub(crate) async fn register(State(engine): App, request: Request) -> Result<Res
 pub(crate) async fn deregister(
     State(engine): App,
     Path(id): Path<String>,
-) -> Result<StatusCode, Refused> {
+    _: Parameters<Nothing>,
+) -> Result<Response, Refused> {
     engine.direct(worker_id(&id)?, Direction::Leave).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(respond::gone(&engine))
 }
 
 /// Claim tasks

@@ -34,6 +34,7 @@ pub(super) async fn run(engine: Arc<Engine>, stop: CancellationToken) {
 async fn run_once(engine: &Engine) -> Result<Duration, tasklane_store::StoreError> {
     let soonest = engine.alarm().take();
     let done = maintain(engine.store().as_ref()).await?;
+    engine.metrics().unassigned(done.unassigned);
     if done.changed > 0 || done.dead_workers > 0 {
         tracing::debug!(changed = done.changed, dead_workers = done.dead_workers, "overdue");
     }

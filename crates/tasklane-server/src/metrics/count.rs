@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use tasklane_core::EventKind;
+use tasklane_core::{EventKind, StateName};
 use tasklane_store::{FeedEvent, Reason, Subject, TaskNotice, WorkerChange};
 
 use super::Metrics;
@@ -10,6 +10,9 @@ use super::label::{
     Attempt, ByPriority, ByQueueKind, ByQueueReason, ByReason, Ended, FromTo, Retried, Taken,
 };
 use crate::engine::{is_failed_attempt, is_lease_loss, is_timeout};
+
+/// What a task that is new comes from.
+const NEW: &str = "new";
 
 impl Metrics {
     /// Counts events, each once.
@@ -26,6 +29,10 @@ impl Metrics {
     }
 
     fn count_task(&self, notice: &TaskNotice) {
+        if notice.from != Some(notice.to) {
+            let from = notice.from.map_or(NEW, StateName::as_str);
+            self.transitions.get_or_create(&FromTo { from, to: notice.to.as_str() }).inc();
+        }
         match notice.kind {
             EventKind::Submitted | EventKind::Scheduled => {
                 let queue = self.queues.of(&notice.lane.queue);

@@ -6,12 +6,14 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use tasklane_core::{Order, Priority, StateName, Worker, WorkerState};
-use tasklane_store::{LaneStats, QueueState, Stats};
+use tasklane_core::{Priority, StateName, Worker, WorkerState};
+use tasklane_store::{Figures, LaneStats, QueueState, Stats};
 
+use super::distribution::Measured;
 use super::label::{ByQueue, ByQueuePriority, ByState, ByType};
 use super::{Metrics, PREFIX};
 
@@ -25,6 +27,8 @@ pub(crate) struct Gauges {
     pub(crate) sockets: usize,
     pub(crate) readers: usize,
     pub(crate) parked: usize,
+    pub(crate) parked_claims: u64,
+    pub(crate) figures: Figures,
 }
 
 /// A gauge of whole numbers.
@@ -52,6 +56,17 @@ impl Metrics {
         single("ws_clients", "Live readers on WebSockets", gauges.sockets as u64);
         single("event_readers", "Live readers of any sort", gauges.readers as u64);
         single("parked_polls", "Polls that wait for tasks", gauges.parked as u64);
+        let starving = gauges.stats.lanes.iter().map(|lane| lane.starving).sum();
+        single("tasks_starving", "Tasks that wait over four fifths of their bound", starving);
+        let claims = ConstCounter::new(gauges.parked_claims);
+        registry.register("parked_claims", "Claims made for polls that wait", claims);
+        let Figures { commit_micros, commit_events, stall_micros } = &gauges.figures;
+        let help = "Writes, from their beginning until they are durable";
+        registry.register("store_commit_seconds", help, Measured::micros(commit_micros));
+        let help = "Events that shared one commit";
+        registry.register("store_commit_batch_size", help, Measured::numbers(commit_events));
+        let help = "Times in which the store wrote nothing because it looked after itself";
+        registry.register("store_stall_seconds", help, Measured::micros(stall_micros));
         registry
     }
 
@@ -92,13 +107,8 @@ impl Metrics {
     fn bounds(&self, registry: &mut Registry, queues: &[QueueState]) {
         let bounds = Family::<ByQueuePriority, Real>::default();
         for state in queues {
-            let Order::Aging(aging) = state.settings.order else { continue };
             for priority in Priority::DESCENDING {
-                let after = match priority {
-                    Priority::Critical => Some(Duration::ZERO),
-                    _ => aging.threshold(Priority::Critical),
-                };
-                let Some(after) = after else { continue };
+                let Some(after) = state.settings.order.wait_bound(priority) else { continue };
                 let queue = self.queues.of(&state.queue);
                 let labels = ByQueuePriority { queue, priority: priority.as_str() };
                 bounds.get_or_create(&labels).set(after.as_secs_f64());

@@ -4,6 +4,7 @@
 //! carry already, so that counting allocates nothing.
 
 mod count;
+mod distribution;
 mod gauge;
 mod label;
 
@@ -58,6 +59,8 @@ pub(crate) struct Metrics {
     dead_lettered: Family<ByQueueReason, Counter>,
     lease_losses: Counter,
     timeouts: Counter,
+    assignment_timeouts: Counter,
+    transitions: Family<FromTo, Counter>,
     worker_deaths: Family<ByReason, Counter>,
     waits: Histograms<ByPriority>,
     durations: Histograms<Attempt>,
@@ -84,6 +87,8 @@ impl Metrics {
             dead_lettered: Family::default(),
             lease_losses: Counter::default(),
             timeouts: Counter::default(),
+            assignment_timeouts: Counter::default(),
+            transitions: Family::default(),
             worker_deaths: Family::default(),
             waits: Family::new_with_constructor(task_histogram),
             durations: Family::new_with_constructor(task_histogram),
@@ -108,6 +113,9 @@ impl Metrics {
         r.register("tasks_dead_lettered", "Dead letters made", self.dead_lettered.clone());
         r.register("lease_losses", "Leases that ended without a word", self.lease_losses.clone());
         r.register("execution_timeouts", "Attempts that ran too long", self.timeouts.clone());
+        let unstarted = self.assignment_timeouts.clone();
+        r.register("assignment_timeouts", "Claims that were not started in time", unstarted);
+        r.register("task_transitions", "Changes of state", self.transitions.clone());
         r.register("worker_deaths", "Workers declared dead", self.worker_deaths.clone());
         r.register("task_wait_seconds", "From ready to claimed", self.waits.clone());
         r.register("task_duration_seconds", "From start to end", self.durations.clone());
@@ -135,6 +143,11 @@ impl Metrics {
     /// Tasks were removed by retention.
     pub(crate) fn pruned(&self, tasks: u64) {
         self.pruned.inc_by(tasks);
+    }
+
+    /// Claims were ended because they were not started in time.
+    pub(crate) fn unassigned(&self, claims: usize) {
+        self.assignment_timeouts.inc_by(claims as u64);
     }
 
     /// A claim was answered.

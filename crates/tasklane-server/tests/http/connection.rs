@@ -8,6 +8,25 @@ use serde_json::json;
 use crate::site::{Reply, Site};
 
 #[test]
+fn bodies_that_are_being_sent_are_bounded_together() {
+    let site = Site::with(|settings, _| settings.reading_bytes_max = 100_000);
+    let filler = " ".repeat(90_000);
+    let mut slow = site.connect();
+    let head = "POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
+                content-type: application/json\r\ncontent-length: 90012\r\n\r\n";
+    slow.write_all(head.as_bytes()).unwrap();
+    slow.write_all(filler.as_bytes()).unwrap();
+    let large = format!(r#"{}{{"type":"a"}}"#, " ".repeat(20_000));
+    let refused = || site.post_text("/api/v1/tasks", &large).status == 503;
+    site.eventually("there is no room for another", refused);
+    site.post_text("/api/v1/tasks", &large).refused(503, "overloaded");
+    site.submit(json!({}));
+    slow.write_all(br#"{"type":"a"}"#).unwrap();
+    assert_eq!(Reply::read(&mut slow).status, 201);
+    assert_eq!(site.post_text("/api/v1/tasks", &large).status, 201, "there is room again");
+}
+
+#[test]
 fn a_request_id_of_the_clients_own_comes_back() {
     let site = Site::new();
     let reply = site.send("GET", "/api/v1/tasks/x", &[("x-request-id", "mine-1")], b"");

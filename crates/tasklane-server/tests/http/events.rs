@@ -191,7 +191,7 @@ fn a_cursor_of_another_life_is_told_of_a_restore() {
 }
 
 /// Names as long as they may be, so that few events fill the buffers of a connection.
-fn flood(site: &Site, until: impl Fn() -> bool) {
+pub(crate) fn flood(site: &Site, until: impl Fn() -> bool) {
     let name = "n".repeat(128);
     while !until() {
         submit_many(site, 2_000, &name, &name);
@@ -288,6 +288,24 @@ fn depths_and_figures_are_told_to_those_who_are_live() {
     let heard = figures.expect();
     assert_eq!(heard.data["data"]["stats"]["total_tasks"], 1);
     assert_eq!(heard.data["data"]["stats"]["throughput"], heard.data["data"]["throughput"]);
+}
+
+#[test]
+fn a_purge_is_told_once_for_each_queue_that_lost_tasks() {
+    let site = Site::new();
+    let (mut listener, _) = Listener::live(&site, "kinds=queue.purged,queue.updated");
+    for queue in ["mail", "post", "mail"] {
+        site.submit(json!({ "queue": queue }));
+    }
+    site.submit(json!({"queue": "urgent", "priority": "high"}));
+    assert_eq!(site.delete("/admin/queues/normal").json()["changed"], 3);
+    assert_eq!(site.delete("/admin/queues/normal").json()["changed"], 0);
+    assert_eq!(site.post_text("/admin/queues/mail/resume", "").status, 200);
+    for (kind, queue) in [("purged", "mail"), ("purged", "post"), ("updated", "mail")] {
+        let heard = listener.expect();
+        assert_eq!(heard.kind, format!("queue.{kind}"));
+        assert_eq!(heard.data["data"]["queue"], queue);
+    }
 }
 
 #[test]

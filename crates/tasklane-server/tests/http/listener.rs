@@ -158,7 +158,10 @@ pub(crate) enum Received {
 impl Socket {
     /// Connects; gives the answer's head where it is not an upgrade.
     pub(crate) fn open(site: &Site, path: &str, headers: &str) -> Result<Self, String> {
-        let mut stream = site.connect();
+        Self::on(site.connect(), path, headers)
+    }
+
+    pub(crate) fn on(mut stream: TcpStream, path: &str, headers: &str) -> Result<Self, String> {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let request = format!(
             "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\

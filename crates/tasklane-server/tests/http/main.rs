@@ -16,6 +16,7 @@ mod events;
 mod heartbeat;
 mod listener;
 mod metrics;
+mod multiplex;
 mod poll;
 mod settle;
 mod shutdown;

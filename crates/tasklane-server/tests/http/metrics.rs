@@ -1,11 +1,52 @@
 //! Metrics as Prometheus reads them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::json;
 
 use crate::site::Site;
+
+/// Everything that is measured, by the name of its family.
+const FAMILIES: [&str; 37] = [
+    "assignment_timeouts",
+    "build",
+    "claim_seconds",
+    "dlq_size",
+    "event_readers",
+    "events_lag",
+    "execution_timeouts",
+    "http_request_seconds",
+    "idempotent_replays",
+    "lease_losses",
+    "parked_claims",
+    "parked_polls",
+    "pending_by_type",
+    "queue_depth",
+    "queue_oldest_age_seconds",
+    "queue_wait_bound_seconds",
+    "rejected",
+    "store_commit_batch_size",
+    "store_commit_seconds",
+    "store_stall_seconds",
+    "task_duration_seconds",
+    "task_retries",
+    "task_transitions",
+    "task_wait_seconds",
+    "tasks_completed",
+    "tasks_dead_lettered",
+    "tasks_failed",
+    "tasks_promoted",
+    "tasks_pruned",
+    "tasks_starving",
+    "tasks_state",
+    "tasks_submitted",
+    "worker_breaker_open",
+    "worker_capacity_used_ratio",
+    "worker_deaths",
+    "workers",
+    "ws_clients",
+];
 
 /// Every sample by its name with labels; checks the form on the way.
 fn scrape(site: &Site) -> BTreeMap<String, f64> {
@@ -14,7 +55,7 @@ fn scrape(site: &Site) -> BTreeMap<String, f64> {
     assert!(reply.header("content-type").unwrap().starts_with("application/openmetrics-text"));
     assert!(reply.text.ends_with("# EOF\n"), "{}", reply.text);
     let mut samples = BTreeMap::new();
-    let mut described = std::collections::BTreeSet::new();
+    let mut described = BTreeSet::new();
     for line in reply.text.lines().filter(|line| *line != "# EOF") {
         if let Some(comment) = line.strip_prefix("# ") {
             let mut words = comment.split(' ');
@@ -94,6 +135,83 @@ fn every_family_is_there_with_its_labels() {
         assert_eq!(samples.get(name), Some(&value), "{name}");
     }
     assert!(samples.keys().any(|name| name.starts_with("tasklane_build_info{version=")));
+}
+
+#[test]
+fn the_families_are_those_of_the_list() {
+    let site = Site::new();
+    site.worker();
+    (0..3).for_each(|_| drop(site.submit(json!({"priority": "low"}))));
+    site.pass(Duration::from_secs(1_201));
+    let worker = site.worker();
+    let held = worker.poll(3);
+    worker.fail(&held[0], json!({"message": "no", "kind": "transient"}));
+    worker.fail(&held[1], json!({"message": "no", "kind": "permanent"}));
+    site.get("/api/v1/tasks/x").refused(404, "not-found");
+    let families = || -> BTreeSet<String> {
+        let text = site.get("/metrics").text;
+        let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE tasklane_"));
+        types.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    };
+    let listed: BTreeSet<_> = FAMILIES.map(str::to_owned).into();
+    site.eventually("each has something to tell", || families().is_superset(&listed));
+    assert_eq!(families(), listed);
+}
+
+#[test]
+fn changes_of_state_are_counted() {
+    let site = Site::new();
+    let worker = site.worker();
+    let id = site.submit(json!({}));
+    let poll = json!({"available_capacity": 1, "auto_start": false});
+    assert_eq!(worker.call("poll", &poll).json()["tasks"][0]["id"], id.as_str());
+    site.pass(Duration::from_secs(29));
+    worker.call("heartbeat", &json!({}));
+    site.pass(Duration::from_secs(2));
+    site.await_state(&id, "pending");
+    worker.complete(&worker.claim_one());
+    let done = r#"tasklane_task_transitions_total{from="running",to="completed"}"#;
+    site.eventually("all is counted", || scrape(&site).contains_key(done));
+    let samples = scrape(&site);
+    for (from, to) in [
+        ("new", "pending"),
+        ("pending", "assigned"),
+        ("assigned", "pending"),
+        ("pending", "running"),
+        ("running", "completed"),
+    ] {
+        let name = format!(r#"tasklane_task_transitions_total{{from="{from}",to="{to}"}}"#);
+        assert_eq!(samples.get(&name), Some(&1.0), "{name}");
+    }
+    assert_eq!(samples["tasklane_assignment_timeouts_total"], 1.0);
+}
+
+#[test]
+fn what_the_store_measures_of_itself_is_shown() {
+    let site = Site::new();
+    site.submit(json!({}));
+    let tasks: Vec<_> = (0..100).map(|_| json!({"type": "a"})).collect();
+    assert_eq!(site.post("/api/v1/tasks/batch", &json!({ "tasks": tasks })).status, 201);
+    let samples = scrape(&site);
+    let commits = samples["tasklane_store_commit_seconds_count"];
+    assert!(commits >= 2.0, "{commits}");
+    assert_eq!(samples["tasklane_store_commit_batch_size_count"], commits);
+    assert!(samples["tasklane_store_commit_batch_size_sum"] >= 101.0);
+    let up_to = |size: u32| {
+        samples[&format!(r#"tasklane_store_commit_batch_size_bucket{{le="{size}.0"}}"#)]
+    };
+    assert_eq!((up_to(64), up_to(128)), (commits - 1.0, commits));
+    assert!(samples["tasklane_store_commit_seconds_sum"] > 0.0);
+    assert!(samples.contains_key("tasklane_store_stall_seconds_count"));
+}
+
+#[test]
+fn starving_tasks_are_counted() {
+    let site = Site::new();
+    site.submit(json!({"priority": "low"}));
+    assert_eq!(scrape(&site)["tasklane_tasks_starving"], 0.0);
+    site.pass(Duration::from_secs(2_881));
+    assert_eq!(scrape(&site)["tasklane_tasks_starving"], 1.0);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Claiming tasks, and waiting for them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tasklane_server::engine::Poll;
 
 use crate::site::Site;
 
@@ -235,7 +237,8 @@ fn a_worker_that_left_is_gone_and_what_it_had_not_started_goes_back() {
     let id = site.submit(json!({}));
     let worker = site.worker();
     worker.call("poll", &json!({"available_capacity": 1, "auto_start": false}));
-    assert_eq!(site.delete(&format!("/internal/workers/{}", worker.id)).status, 204);
+    let gone = site.delete(&format!("/internal/workers/{}", worker.id));
+    assert_eq!((gone.status, gone.header("durability")), (204, Some("memory")));
     let task = site.task(&id);
     assert_eq!((&task["state"], &task["attempts"]), (&json!("pending"), &json!(0)));
     let body = json!({"available_capacity": 1});
@@ -269,4 +272,45 @@ fn a_task_submitted_while_a_result_carries_a_poll_is_not_missed() {
             held = Some(crate::site::Held::from(&reply.json()["tasks"][0]));
         });
     }
+}
+
+#[test]
+fn polls_that_wait_are_not_bothered_by_tasks_for_others() {
+    let site = Site::new();
+    let worker = |queue: &str| {
+        let spec = json!({"queues": [queue], "capacity": 1_000});
+        let id = site.register(spec).id;
+        id.parse::<tasklane_core::WorkerId>().unwrap()
+    };
+    let poll = |worker, count| {
+        let wait = Duration::from_secs(60);
+        let poll = Poll { worker, count, wait, auto_start: true, narrowed: None };
+        let engine = Arc::clone(&site.engine);
+        site.spawn(async move { engine.poll(poll).await })
+    };
+    let one = worker("a");
+    let waiting: Vec<_> = (0..500).map(|_| poll(one, 1)).collect();
+    site.await_parked(500);
+    let task = |queue: &str| {
+        let task_type = tasklane_core::TaskType::new("t").unwrap();
+        let mut task = tasklane_core::NewTask::new(task_type, "{}");
+        task.queue = tasklane_core::QueueName::new(queue).unwrap();
+        task
+    };
+    let (started, before) = (Instant::now(), site.engine.parked_claims());
+    for _ in 0..10_000 {
+        site.run(site.engine.submit(vec![task("b")])).unwrap();
+    }
+    let claims = site.engine.parked_claims() - before;
+    // Each looks for itself every second.
+    let allowed = 500 * (started.elapsed().as_secs() + 2);
+    assert!(claims <= allowed, "{claims} claims, {allowed} allowed");
+    // What is for them still comes at once, one each.
+    let before = site.engine.parked_claims();
+    site.run(site.engine.submit((0..500).map(|_| task("a")).collect())).unwrap();
+    for served in waiting {
+        assert_eq!(site.run(served).unwrap().unwrap().tasks.len(), 1);
+    }
+    let claims = site.engine.parked_claims() - before;
+    assert!(claims <= 2 * 500 + 500, "{claims} claims");
 }

@@ -5,6 +5,18 @@ use serde_json::json;
 use crate::site::Site;
 
 #[test]
+fn a_dead_letter_that_is_discarded_is_gone_for_good() {
+    let site = Site::new();
+    let worker = site.worker();
+    let id = site.submit(json!({}));
+    worker.fail(&worker.claim_one(), json!({"message": "no", "kind": "permanent"}));
+    let reply = site.delete(&format!("/api/v1/dlq/{id}"));
+    assert_eq!((reply.status, reply.text.as_str()), (204, ""));
+    assert_eq!(reply.header("durability"), Some("memory"));
+    site.get(&format!("/api/v1/tasks/{id}")).refused(404, "not-found");
+}
+
+#[test]
 fn a_completion_ends_a_task_with_its_result() {
     let site = Site::new();
     let id = site.submit(json!({}));

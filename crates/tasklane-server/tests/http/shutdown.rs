@@ -3,6 +3,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tasklane_core::StateName;
+use tasklane_server::engine::Poll;
+use tasklane_store::Store;
+use tasklane_store::conformance::block_on;
 
 use crate::site::Site;
 
@@ -32,4 +36,30 @@ fn idle_connections_do_not_hold_it_up() {
     assert!(site.ended().is_ok());
     assert!(started.elapsed() < Duration::from_secs(5));
     drop(idle);
+}
+
+#[test]
+fn what_was_begun_for_a_caller_that_has_gone_is_finished() {
+    let site = Site::new();
+    let worker = site.worker().id.parse().unwrap();
+    let (engine, store) = (site.engine.clone(), site.store.clone());
+    let wait = Duration::ZERO;
+    let poll = Poll { worker, count: 1, auto_start: true, narrowed: None, wait };
+    // Looks once and goes: now and then the answer is there already.
+    let left = || {
+        let id = site.submit(json!({}));
+        let has_left = site.run(async {
+            tokio::select! {
+                biased;
+                _ = engine.poll(poll.clone()) => false,
+                () = std::future::ready(()) => true,
+            }
+        });
+        has_left.then(|| id.parse().unwrap())
+    };
+    let id = (0..50).find_map(|_| left()).expect("one answer takes a moment");
+    assert!(site.ended().is_ok());
+    let stored = block_on(store.get(vec![id])).unwrap().remove(0).unwrap();
+    assert_eq!(stored.task.state.name(), StateName::Pending);
+    assert_eq!(stored.task.counts.deliveries, 1, "it was claimed and given back");
 }

@@ -1,10 +1,12 @@
 //! Live events on a WebSocket.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::listener::{Received, Socket};
+use crate::events::flood;
+use crate::listener::{Received, Socket, connect_narrow};
 use crate::site::Site;
 
 #[test]
@@ -93,4 +95,50 @@ fn a_socket_that_is_left_frees_its_place() {
     assert_eq!((site.engine.feed().sockets(), site.engine.feed().readers()), (1, 1));
     drop(socket);
     site.eventually("the place is free", || site.engine.feed().readers() == 0);
+}
+
+#[test]
+fn who_falls_too_far_behind_is_told_and_dropped() {
+    let site = Site::with(|settings, _| settings.slow_reader_behind = 1_000);
+    let mut socket = Socket::on(connect_narrow(site.address), "/ws", "").unwrap();
+    assert_eq!(socket.expect()["type"], "system.hello");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| flood(&site, || over.load(Ordering::Relaxed)));
+        let mut last = None;
+        let code = loop {
+            // Reads on, but not as fast as it comes.
+            std::thread::sleep(Duration::from_millis(1));
+            match socket.next() {
+                Received::Event(event) => last = Some(event),
+                Received::Closed(code) => break code,
+                Received::Pong(_) => {}
+            }
+        };
+        over.store(true, Ordering::Relaxed);
+        let gap = last.unwrap();
+        assert_eq!(
+            (&gap["type"], &gap["data"]["gap"]),
+            (&json!("system.gap"), &json!("slow_reader"))
+        );
+        assert_eq!(code, Some(1013));
+        let cursor = gap["cursor"].as_str().unwrap();
+        let mut again = Socket::open(&site, &format!("/ws?cursor={cursor}"), "").unwrap();
+        assert_eq!(again.expect()["type"], "task.submitted", "its cursor is where it left off");
+    });
+}
+
+#[test]
+fn who_takes_nothing_any_more_is_dropped() {
+    let site = Site::with(|settings, _| {
+        settings.slow_reader_after = Duration::from_millis(200);
+    });
+    let mut socket = Socket::on(connect_narrow(site.address), "/ws", "").unwrap();
+    assert_eq!(socket.expect()["type"], "system.hello");
+    let started = Instant::now();
+    flood(&site, || {
+        assert!(started.elapsed() < Duration::from_secs(20), "it is still there");
+        site.engine.feed().readers() == 0
+    });
+    assert_eq!(site.engine.feed().sockets(), 0);
 }

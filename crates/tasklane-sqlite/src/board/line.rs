@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use tasklane_core::Place;
+use tasklane_core::{Place, Timestamp};
 
 /// Rows fetched when a line runs dry.
 pub(crate) const REFILL: usize = 512;
@@ -39,6 +39,11 @@ impl Default for Line {
 impl Line {
     pub(crate) fn front(&self) -> Option<Place> {
         self.heads.front().map(|head| head.place)
+    }
+
+    /// How many of those in memory became ready before an instant.
+    pub(crate) fn known_before(&self, at: Timestamp) -> usize {
+        self.heads.partition_point(|head| head.place.ready_at < at)
     }
 
     /// There may be more in the index, but none is known.
@@ -116,7 +121,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tasklane_core::{Sequence, Timestamp};
+    use tasklane_core::Sequence;
 
     fn head(at: i64) -> Head {
         let place = Place { ready_at: Timestamp::from_micros(at), sequence: Sequence(at as u64) };

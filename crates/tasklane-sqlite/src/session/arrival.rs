@@ -66,6 +66,7 @@ impl Session<'_> {
     ) -> Result<(), Fault> {
         let ((), starved) = self.board.with_line(lane, priority, |line| line.enter(head))?;
         self.claimable += 1;
+        self.woken.add(lane);
         if starved { self.refill(lane, priority) } else { Ok(()) }
     }
 

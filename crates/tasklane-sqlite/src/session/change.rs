@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use tasklane_core::{
     Entry, Event, Priority, Random, State, StateName, Task, Timestamp, limits, trail,
 };
-use tasklane_store::codec;
+use tasklane_store::codec::{self, Before};
 
 use super::Session;
 use crate::board::{Carry, Head, Leased, line_number};
@@ -46,7 +46,7 @@ impl Session<'_> {
         result: Option<&Bytes>,
     ) -> Result<Subject, Fault> {
         let entry = Entry { stamp: self.stamp(), event };
-        let held = subject.task.state.lease().copied();
+        let before = Before::of(&subject.task);
         let was = subject.task.state.name();
         // A promotion is told, but the claim that follows it writes the task.
         let moves = !matches!(entry.event, Event::Promoted { .. });
@@ -55,8 +55,8 @@ impl Session<'_> {
         }
         subject.task.apply(&entry)?;
         let (lane, task) = (subject.lane.into(), &subject.task);
-        codec::encode_feed(&mut self.feed.events, lane, held.as_ref(), task, &entry);
-        for kept in trail::to_store(held.as_ref(), &entry) {
+        codec::encode_feed(&mut self.feed.events, lane, &before, task, &entry);
+        for kept in trail::to_store(before.held.as_ref(), &entry) {
             subject.plain = false;
             self.add_to_trail(subject.key, &kept)?;
         }

@@ -33,12 +33,15 @@ impl Session<'_> {
         &mut self,
         requests: Vec<ClaimRequest>,
     ) -> Result<Vec<Result<Vec<Claimed>, WorkerRefusal>>, Fault> {
-        requests.into_iter().map(|request| self.claim_one(&request)).collect()
+        let mut bytes = 0;
+        requests.into_iter().map(|request| self.claim_one(&request, &mut bytes)).collect()
     }
 
+    /// `bytes` is what the call has handed out.
     fn claim_one(
         &mut self,
         request: &ClaimRequest,
+        bytes: &mut usize,
     ) -> Result<Result<Vec<Claimed>, WorkerRefusal>, Fault> {
         let Some(worker) = self.hear(request.worker) else {
             return Ok(Err(WorkerRefusal::Gone));
@@ -50,14 +53,20 @@ impl Session<'_> {
         if wanted == 0 {
             return Ok(Ok(Vec::new()));
         }
-        let mut claimed = self.take(request, wanted)?;
-        if claimed.len() < wanted && self.probe()? {
-            claimed.extend(self.take(request, wanted - claimed.len())?);
+        let mut claimed = self.take(request, wanted, bytes)?;
+        let is_full = !claimed.is_empty() && *bytes >= limits::CLAIM_BYTES_MAX;
+        if claimed.len() < wanted && !is_full && self.probe()? {
+            claimed.extend(self.take(request, wanted - claimed.len(), bytes)?);
         }
         Ok(Ok(claimed))
     }
 
-    fn take(&mut self, request: &ClaimRequest, wanted: usize) -> Result<Vec<Claimed>, Fault> {
+    fn take(
+        &mut self,
+        request: &ClaimRequest,
+        wanted: usize,
+        bytes: &mut usize,
+    ) -> Result<Vec<Claimed>, Fault> {
         let narrowed = request.narrowed.as_ref();
         let takes = self.board.lend_lanes(request.worker, narrowed);
         let mut claimed = Vec::with_capacity(wanted);
@@ -86,6 +95,7 @@ impl Session<'_> {
                     if head.place.sequence >= self.feed.first {
                         self.claimable = self.claimable.saturating_sub(1);
                     }
+                    *bytes += payload.len();
                     claimed.push(Claimed { task: *task, payload, lease: self.rules.lease });
                 }
                 Handed::Withheld => {
@@ -100,6 +110,9 @@ impl Session<'_> {
             }
             let first = first(self.board.queue(number)?, &takes, priority);
             open.update_one(number, priority, first);
+            if !claimed.is_empty() && *bytes >= limits::CLAIM_BYTES_MAX {
+                break;
+            }
         }
         for (lane, priority, head) in set_aside {
             self.board.with_line(lane, priority, |line| line.put_back(head))?;

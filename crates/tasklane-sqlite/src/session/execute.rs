@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use tasklane_core::lifecycle::{self, Decision, Elapsed, Moment};
 use tasklane_core::{Command, Entry, Event, Intent, LeaseToken, Outcome, Refusal, Task};
-use tasklane_store::{Changed, codec};
+use tasklane_store::Changed;
+use tasklane_store::codec::{self, Before};
 
 use super::Session;
 use super::change::Subject;
@@ -116,7 +117,7 @@ impl Session<'_> {
     fn discard(&mut self, subject: Subject, event: Event) -> Result<Subject, Fault> {
         let Subject { key, lane, task, .. } = &subject;
         let entry = Entry { stamp: self.stamp(), event };
-        codec::encode_feed(&mut self.feed.events, (*lane).into(), None, task, &entry);
+        codec::encode_feed(&mut self.feed.events, (*lane).into(), &Before::of(task), task, &entry);
         let state = task.state.name();
         let Some(ended) = task.state.ended() else {
             return Err(rows::corrupt(*key, "discarded before its end"));

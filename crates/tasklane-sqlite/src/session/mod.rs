@@ -18,6 +18,7 @@ mod renew;
 mod sql;
 mod stats;
 mod submit;
+mod woken;
 mod worker;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use crate::system::SystemRandom;
 use arrival::Arrivals;
 pub(crate) use arrival::should_be_indexed;
 use sql::Statements;
+pub(crate) use woken::Woken;
 
 pub(crate) struct Session<'c> {
     connection: &'c Connection,
@@ -61,6 +63,8 @@ pub(crate) struct Session<'c> {
     ended: Vec<(StateName, u32, Ended)>,
     /// Rises with every task that becomes claimable.
     claimable: u64,
+    /// Where they became so in this transaction.
+    woken: Woken,
     /// The key of the last task whose id this store made.
     last_key: i64,
     /// No row of `task` has a key above this.
@@ -113,6 +117,7 @@ impl<'c> Session<'c> {
             dirty: Vec::new(),
             ended: Vec::new(),
             claimable: 0,
+            woken: Woken::default(),
             last_key: 0,
             max_key: 0,
             aliases: 0,
@@ -136,6 +141,7 @@ impl<'c> Session<'c> {
         self.feed.first = self.last.next();
         self.feed.count = 0;
         self.feed.events.clear();
+        self.woken = Woken::default();
         Ok(())
     }
 
@@ -174,6 +180,16 @@ impl<'c> Session<'c> {
 
     pub(crate) fn signal(&self) -> tasklane_store::Signal {
         tasklane_store::Signal { claimable: self.claimable, last: self.head() }
+    }
+
+    /// Where tasks became claimable in this transaction.
+    pub(crate) fn take_woken(&mut self) -> Woken {
+        std::mem::take(&mut self.woken)
+    }
+
+    /// How much happened in this transaction.
+    pub(crate) const fn events(&self) -> u64 {
+        self.feed.count.unsigned_abs()
     }
 
     /// Makes every hint wrong. Only for tests.

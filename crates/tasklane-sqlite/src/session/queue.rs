@@ -5,6 +5,7 @@ use tasklane_core::{Invalid, Problem, QueueName, QueueSettings, StateName, limit
 use tasklane_store::{QueueChange, QueueState, StoreError, Subject, codec};
 
 use super::Session;
+use super::woken::Woken;
 use crate::fault::Fault;
 
 impl Session<'_> {
@@ -33,8 +34,17 @@ impl Session<'_> {
             let counts = self.board.queue(number)?.counts;
             let pending = counts.get(StateName::Pending.index()).copied().unwrap_or_default();
             self.claimable += if before.paused { pending } else { 1 };
+            self.woken = Woken::Anywhere;
         }
         Ok(Ok(()))
+    }
+
+    pub(crate) fn announce_purge(&mut self, queues: Vec<QueueName>) {
+        for queue in queues {
+            if self.board.queue_number(&queue).is_some() {
+                self.announce(&Subject::Queue(queue, QueueChange::Purged));
+            }
+        }
     }
 
     pub(crate) fn queues(&self) -> Vec<QueueState> {

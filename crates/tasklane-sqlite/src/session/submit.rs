@@ -6,6 +6,7 @@ use tasklane_core::{
     Digest, Draft, IdempotencyKey, Invalid, Lane, Problem, QueueName, QueueSettings, Random,
     StateName, TaskId, lifecycle, limits,
 };
+use tasklane_store::codec::Before;
 use tasklane_store::{Submission, SubmitProblem, SubmitRefusal, Submitted, codec};
 
 use super::Session;
@@ -231,7 +232,7 @@ impl Session<'_> {
             let mut statement = self.connection.prepare_cached(sql)?;
             statement.execute(params![queue, idempotency.as_str(), digest, id.as_bytes(), now])?;
         }
-        codec::encode_feed(&mut self.feed.events, lane.into(), None, &task, &entry);
+        codec::encode_feed(&mut self.feed.events, lane.into(), &Before::NOTHING, &task, &entry);
         let (state, admission) = (task.state.name(), Some(task.admission));
         Ok(Submitted { id, state, replayed: false, expired: false, admission })
     }

@@ -121,11 +121,12 @@ fn check_names_what_was_damaged_by_hand() {
     assert_eq!(block_on(store.check()).unwrap(), []);
     block_on(store.write(Class::Ordinary, 1, |session| {
         session.index_arrivals()?;
-        session.connection().execute_batch(
+        session.connection().execute_batch(&format!(
             "DELETE FROM pending WHERE task = (SELECT max(task) FROM pending);
-             UPDATE tally SET counts = CAST(x'02' || zeroblob(40) AS BLOB);
+             UPDATE tally SET counts = CAST(x'{:02x}' || zeroblob(40) AS BLOB);
              INSERT INTO timer VALUES (1, 42, 0);",
-        )?;
+            tasklane_store::codec::VERSION,
+        ))?;
         Ok(())
     }))
     .unwrap();

@@ -78,21 +78,24 @@ impl Checkpointer {
         })
     }
 
-    /// Called by the writer between groups.
-    pub(super) fn after_commit(&mut self, connection: &Connection) {
+    /// Called by the writer between groups. Says whether it has copied.
+    pub(super) fn after_commit(&mut self, connection: &Connection) -> bool {
         self.commits.fetch_add(1, Ordering::Relaxed);
         if self.turn.swap(false, Ordering::Acquire) {
             checkpoint(connection, &self.shared);
-            return;
+            return true;
         }
         let length = self.log.bytes();
         if length >= self.step_in_at {
             checkpoint(connection, &self.shared);
             // The helper may be at it, or a long read keeps the log: try again a little later.
             self.step_in_at = length + LOG_BYTES;
-        } else if length < LOG_BYTES_MAX {
+            return true;
+        }
+        if length < LOG_BYTES_MAX {
             self.step_in_at = LOG_BYTES_MAX;
         }
+        false
     }
 }
 

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use tasklane_store::{Signal, StoreError};
 
@@ -20,6 +21,7 @@ use super::inbox::Work;
 use crate::fault::Fault;
 use crate::options::Durability;
 use crate::schema::Location;
+use crate::session::Woken;
 
 /// Tasks that must wait for the next group to begin before the last one is synced. A smaller group
 /// is better off gathering more: each commit writes some thirty pages whatever its size.
@@ -31,8 +33,14 @@ const WAITING_GROUPS_MAX: usize = 2;
 pub(super) struct Committed {
     pub(super) group: Vec<Box<dyn Work>>,
     pub(super) signal: Signal,
+    /// Where tasks became claimable.
+    pub(super) woken: Woken,
     /// It has changed the log.
     pub(super) wrote: bool,
+    /// When it was begun.
+    pub(super) begun: Instant,
+    /// How much happened in it.
+    pub(super) events: u64,
 }
 
 /// Gives answers when they are true.
@@ -188,6 +196,10 @@ impl Committed {
         if failed.is_none() {
             let signal = self.signal;
             shared.durable.reached(signal.last);
+            shared.hints.note(signal.claimable, self.woken);
+            if self.wrote {
+                shared.measure.committed(self.begun, self.events);
+            }
             shared.signal.send_if_modified(|last| std::mem::replace(last, signal) != signal);
         }
         for work in self.group {

@@ -3,12 +3,15 @@
 mod checkpoint;
 mod confirm;
 mod durable;
+mod hint;
 mod inbox;
+mod measure;
 mod size;
 mod sync;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tasklane_store::{Signal, StoreError};
 use tokio::sync::watch;
@@ -22,8 +25,10 @@ pub(crate) use checkpoint::LOG_BYTES_MAX;
 use checkpoint::{Checkpointer, LogLength};
 use confirm::{Committed, Confirmer};
 use durable::Durable;
+use hint::Hints;
 use inbox::Work;
 pub(crate) use inbox::{Class, Inbox};
+pub(crate) use measure::Measure;
 pub(crate) use size::Size;
 use sync::Syncer;
 
@@ -34,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) lanes: Lanes,
     /// What readers may tell.
     pub(crate) durable: Durable,
+    pub(crate) measure: Measure,
+    pub(crate) hints: Hints,
     /// Which life of the store.
     pub(crate) epoch: AtomicU64,
     /// Lets a test see what becomes of a sync that fails.
@@ -52,6 +59,8 @@ impl Shared {
             signal: watch::Sender::new(Signal::default()),
             lanes: Lanes::default(),
             durable: Durable::default(),
+            measure: Measure::default(),
+            hints: Hints::default(),
             epoch: AtomicU64::new(0),
             #[cfg(test)]
             fail_syncs: Default::default(),
@@ -149,7 +158,10 @@ pub(crate) fn run(
             checkpointer = None;
         }
         if let Some(checkpointer) = &mut checkpointer {
-            checkpointer.after_commit(&connection);
+            let since = Instant::now();
+            if checkpointer.after_commit(&connection) {
+                shared.measure.stalled(since);
+            }
         }
     }
     let Writer { confirmer, session, broken, .. } = writer;
@@ -192,6 +204,7 @@ struct Writer<'a, 'c> {
 
 impl Writer<'_, '_> {
     fn run_group(&mut self, mut group: Vec<Box<dyn Work>>) {
+        let begun = Instant::now();
         if let (None, Some(error)) = (&self.broken, self.confirmer.failed()) {
             self.stop_unsynced(&error);
         }
@@ -201,7 +214,9 @@ impl Writer<'_, '_> {
         };
         match outcome {
             Ok(wrote) => {
-                let committed = Committed { group, signal: self.session.signal(), wrote };
+                let (signal, events) = (self.session.signal(), self.session.events());
+                let woken = self.session.take_woken();
+                let committed = Committed { group, signal, woken, wrote, begun, events };
                 if let Err(error) = self.confirmer.confirm(committed) {
                     self.stop_unsynced(&error);
                 }

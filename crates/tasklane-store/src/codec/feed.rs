@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tasklane_core::{Entry, Event, EventKind, Lane, Lease, QueueName, Task, Timestamp};
+use tasklane_core::{Entry, Event, EventKind, Lane, Lease, QueueName, StateName, Task, Timestamp};
 
 use super::primitive::{Damaged, Reader, Writer, one_of};
 use crate::feed::{FeedEvent, Position, QueueChange, Reason, Subject, TaskNotice, WorkerChange};
@@ -11,6 +11,8 @@ use crate::feed::{FeedEvent, Position, QueueChange, Reason, Subject, TaskNotice,
 /// What is written for a subject that is no task.
 const WORKER: u8 = 0xFE;
 const QUEUE: u8 = 0xFF;
+/// What is written for the state of a task before it was there.
+const NEW: u8 = 0xF;
 
 /// How a store numbers its lanes: events name a lane by its number.
 pub trait LaneNumbers {
@@ -18,18 +20,36 @@ pub trait LaneNumbers {
     fn lane(&self, number: u64) -> Option<Lane>;
 }
 
-/// Appends one event of a task to the events of a write. `held` is the lease it had before,
-/// `after` the task as the event left it; both are needed to tell who held it.
-pub fn encode_feed(
-    buffer: &mut Vec<u8>,
-    lane: u64,
-    held: Option<&Lease>,
-    after: &Task,
-    entry: &Entry,
-) {
+/// A task before an event, as far as the feed tells of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Before {
+    /// Its state; `None` for a task that is new.
+    pub state: Option<StateName>,
+    /// Its lease, if it had one.
+    pub held: Option<Lease>,
+}
+
+impl Before {
+    /// There was none: the task is new.
+    pub const NOTHING: Self = Self { state: None, held: None };
+
+    /// Of a task as it is.
+    pub fn of(task: &Task) -> Self {
+        Self { state: Some(task.state.name()), held: task.state.lease().copied() }
+    }
+}
+
+/// Appends one event of a task to the events of a write; `after` is the task as it left it.
+pub fn encode_feed(buffer: &mut Vec<u8>, lane: u64, before: &Before, after: &Task, entry: &Entry) {
+    let held = before.held.as_ref();
     let mut w = begin(buffer);
     let event = &entry.event;
     w.byte(event.kind() as u8);
+    // The state before and the state after, in one byte.
+    w.byte(
+        before.state.map_or(NEW, |state| state.index() as u8) << 4
+            | after.state.name().index() as u8,
+    );
     w.id(after.id.as_bytes());
     w.number(lane);
     let priority = match event {
@@ -140,7 +160,14 @@ fn read_task(
     kind: EventKind,
     lanes: &impl LaneNumbers,
 ) -> Result<Subject, Damaged> {
+    let states = r.byte()?;
+    let from = match states >> 4 {
+        NEW => None,
+        state => Some(one_of(&StateName::ALL, state)?),
+    };
     let mut notice = TaskNotice {
+        from,
+        to: one_of(&StateName::ALL, states & 0xF)?,
         id: r.task_id()?,
         lane: lanes.lane(r.number()?).ok_or(Damaged("unknown lane"))?,
         kind,

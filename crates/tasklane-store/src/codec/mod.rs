@@ -13,7 +13,7 @@ mod settings;
 mod spec;
 
 pub use entry::{decode_entry, encode_entry};
-pub use feed::{LaneNumbers, decode_feed, encode_feed, encode_notice};
+pub use feed::{Before, LaneNumbers, decode_feed, encode_feed, encode_notice};
 pub use primitive::{Damaged, Reader, Writer};
 pub use record::{decode_record, encode_record};
 pub use settings::{
@@ -23,4 +23,4 @@ pub use spec::{StoredSpec, decode_lane, decode_spec, encode_lane, encode_spec};
 
 /// The version this program writes, and the only one it reads: no program that wrote another was
 /// ever released.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;

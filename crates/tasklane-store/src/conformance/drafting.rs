@@ -9,7 +9,7 @@ use tasklane_core::{
     Backoff, Capability, CapabilitySet, Draft, ErrorKind, Failure, IdempotencyKey, Jitter,
     Metadata, Names, NewTask, OrderingKey, Outcome, Pattern, Policies, Priority, QueueName,
     RetryPolicy, SeededRandom, Selection, TaskId, TaskType, Timestamp, TraceContext, When,
-    WorkerSpec,
+    WorkerSpec, limits,
 };
 
 pub(crate) const fn secs(seconds: u64) -> Duration {
@@ -66,7 +66,8 @@ pub(crate) struct Drafting(pub(crate) NewTask);
 
 impl Drafting {
     pub(crate) fn build(self) -> Draft {
-        self.0.resolve(&Policies::default()).unwrap()
+        let payload_bytes_max = limits::PAYLOAD_BYTES_MAX;
+        self.0.resolve(&Policies { payload_bytes_max, ..Policies::default() }).unwrap()
     }
 
     pub(crate) fn id(mut self, id: TaskId) -> Self {

@@ -86,7 +86,8 @@ macro_rules! conformance_cases {
                 a_worker_that_names_no_queue_at_all_gets_nothing
                 tasks_that_do_not_fit_never_hide_one_that_does many_lanes_are_merged_by_place
                 a_lane_that_was_empty_is_found_again
-                a_narrowed_claim_uses_only_the_capabilities_it_names a_task_is_given_out_once
+                a_narrowed_claim_uses_only_the_capabilities_it_names
+                large_payloads_are_handed_out_within_a_bound a_task_is_given_out_once
                 a_retry_keeps_its_place a_release_keeps_its_place a_delayed_release_keeps_its_place
                 a_lost_lease_keeps_its_place a_requeue_keeps_its_place
                 an_operators_retry_gets_a_new_place a_scheduled_task_has_the_place_of_its_time
@@ -245,7 +246,8 @@ macro_rules! conformance_cases {
             queue {
                 a_queue_is_known_from_its_first_task settings_are_kept_and_make_a_queue_known
                 nothing_is_claimed_from_a_paused_queue what_is_running_in_a_paused_queue_goes_on
-                changes_of_a_queue_are_told equal_queues_take_turns heavier_queues_get_their_share
+                changes_of_a_queue_are_told
+                a_purge_is_told_of_the_queues_that_are_known equal_queues_take_turns heavier_queues_get_their_share
                 an_empty_or_paused_queue_takes_no_turn
                 a_queue_with_nothing_for_this_worker_takes_no_turn
                 priorities_of_one_queue_do_not_pass_over_another_queue
@@ -259,6 +261,7 @@ macro_rules! conformance_cases {
                 pages_of_any_size_make_the_same_list tasks_that_come_while_paging_disturb_nothing
                 a_page_cursor_survives_as_text a_list_of_ended_tasks_is_latest_end_first
                 every_filter_finds_exactly_what_it_means bodies_come_only_when_asked_for
+                a_page_of_large_bodies_ends_early_with_a_cursor
                 a_list_shows_tasks_as_they_are_one_by_one
                 tasks_are_given_in_the_order_they_are_asked_for an_empty_store_has_an_empty_list
             }
@@ -269,7 +272,8 @@ macro_rules! conformance_cases {
                 replaying_a_trail_gives_the_task_at_every_point an_endless_trail_is_cut_and_says_so
             }
             feed {
-                every_change_is_one_event a_batch_is_told_task_by_task
+                every_change_is_one_event an_event_tells_the_states_around_it
+                a_batch_is_told_task_by_task
                 numbers_rise_and_times_are_the_stores pages_of_any_size_make_the_same_feed
                 a_cursor_in_the_middle_of_a_write_misses_nothing nothing_follows_the_head
                 a_follower_gets_each_event_once a_cursor_survives_as_text
@@ -279,13 +283,18 @@ macro_rules! conformance_cases {
                 workers_and_queues_share_the_order_of_tasks
                 a_reader_behind_what_is_kept_is_told_of_the_gap
                 the_oldest_cursor_never_reports_a_gap events_are_kept_by_number_too
-                a_cursor_of_another_life_is_a_gap the_hint_rises_when_something_becomes_claimable
+                a_cursor_of_another_life_is_a_gap
+            }
+            hint {
+                the_hint_rises_when_something_becomes_claimable
+                where_tasks_became_claimable_is_told_or_not_known
                 the_hint_rises_by_as_many_as_became_claimable
             }
             stats {
                 tasks_are_counted_by_state lanes_and_priorities_are_counted_apart
                 another_priority_is_counted_where_it_belongs the_oldest_pending_place_is_shown
-                stats_tell_the_stores_time a_lane_that_is_emptied_counts_nothing
+                what_has_waited_most_of_its_bound_is_starving stats_tell_the_stores_time
+                a_lane_that_is_emptied_counts_nothing
             }
             prune {
                 completed_tasks_are_kept_a_day cancelled_tasks_are_kept_a_day

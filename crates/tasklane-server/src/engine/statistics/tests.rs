@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tasklane_core::{CapabilitySet, Failure, Lane, Priority, TaskId, TaskType};
+use tasklane_core::{CapabilitySet, Failure, Lane, Priority, StateName, TaskId, TaskType};
 use tasklane_store::Position;
 
 use super::*;
@@ -22,6 +22,8 @@ fn event(second: i64, kind: EventKind, change: impl FnOnce(&mut TaskNotice)) -> 
             capabilities: CapabilitySet::default(),
         },
         kind,
+        from: None,
+        to: StateName::Pending,
         priority: Priority::Normal,
         attempt: 1,
         worker: None,

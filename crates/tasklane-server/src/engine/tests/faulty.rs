@@ -18,13 +18,15 @@ use tokio::sync::watch;
 pub(super) struct Faulty {
     inner: NaiveStore,
     pub(super) fails: AtomicBool,
+    /// Gives more events than it is asked for.
+    pub(super) generous: AtomicBool,
 }
 
 impl Faulty {
     pub(super) fn new() -> Arc<Self> {
         let clock = Arc::new(ManualClock::default());
         let inner = NaiveStore::new(clock, Rules::default(), 1);
-        Arc::new(Self { inner, fails: AtomicBool::new(false) })
+        Arc::new(Self { inner, fails: AtomicBool::new(false), generous: AtomicBool::new(false) })
     }
 
     fn unless_failing<'a, T: Send + 'a>(&self, answer: Answer<'a, T>) -> Answer<'a, T> {
@@ -47,7 +49,8 @@ type Each<'a, T, E> = Answer<'a, Vec<Result<T, E>>>;
 
 impl Store for Faulty {
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
-        self.unless_failing(self.inner.events_after(cursor, limit))
+        let more = if self.generous.load(Ordering::Relaxed) { 100 } else { 0 };
+        self.unless_failing(self.inner.events_after(cursor, limit + more))
     }
 
     fn head(&self) -> Answer<'_, Cursor> {
@@ -69,6 +72,7 @@ impl Store for Faulty {
         fn workers() -> Answer<'_, Vec<Worker>>;
         fn queues() -> Answer<'_, Vec<QueueState>>;
         fn configure(queue: QueueName, settings: QueueSettings) -> Answer<'_, ()>;
+        fn announce_purge(queues: Vec<QueueName>) -> Answer<'_, ()>;
         fn watch() -> watch::Receiver<Signal>;
         fn prune(prune: Prune) -> Answer<'_, Pruned>;
         fn backup(to: &Path) -> Answer<'_, ()>;

@@ -3,14 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tasklane_core::{QueueName, Timestamp};
-use tasklane_store::{Cursor, FeedEvent, FeedPage, Position, QueueChange, Store, Subject};
+use tasklane_core::limits::ERROR_MESSAGE_BYTES_MAX;
+use tasklane_core::{
+    CapabilitySet, ErrorKind, EventKind, Failure, Lane, Priority, QueueName, StateName, TaskId,
+    TaskType, Timestamp,
+};
+use tasklane_store::{
+    Cursor, FeedEvent, FeedPage, Position, QueueChange, Store, Subject, TaskNotice,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::faulty::Faulty;
 use crate::engine::feed::Feed;
 use crate::engine::{Engine, Place, Slice, Through};
-use crate::limits::EVENTS_IN_MEMORY;
+use crate::limits::{EVENT_BYTES_IN_MEMORY, EVENTS_IN_MEMORY};
 use crate::settings::Settings;
 
 fn page(epoch: u64, positions: std::ops::RangeInclusive<u64>, gap: bool) -> FeedPage {
@@ -21,6 +27,33 @@ fn page(epoch: u64, positions: std::ops::RangeInclusive<u64>, gap: bool) -> Feed
         subject: Subject::Queue(QueueName::default_queue(), QueueChange::Paused),
     };
     FeedPage { events: positions.map(event).collect(), next, gap }
+}
+
+fn notice() -> TaskNotice {
+    let mut bytes = [0; 16];
+    (bytes[6], bytes[8]) = (0x70, 0x80);
+    TaskNotice {
+        id: TaskId::from_bytes(bytes).unwrap(),
+        lane: Lane {
+            queue: QueueName::default_queue(),
+            task_type: TaskType::new("a").unwrap(),
+            capabilities: CapabilitySet::default(),
+        },
+        kind: EventKind::Failed,
+        from: Some(StateName::Running),
+        to: StateName::Failed,
+        priority: Priority::Normal,
+        attempt: 1,
+        worker: None,
+        fence: None,
+        started: false,
+        waited: None,
+        due_at: None,
+        duration: None,
+        error: None,
+        reason: None,
+        progress: None,
+    }
 }
 
 fn at(epoch: u64, position: u64) -> Cursor {
@@ -91,6 +124,56 @@ async fn memory_is_bounded_and_what_left_it_is_the_stores() {
     // The store behind has nothing of this: it says that the cursor is not one of its own.
     assert!(feed.read(at(5, oldest - 1), 1).await.unwrap().gap);
     assert!(feed.read(at(4, last), 1).await.unwrap().gap);
+}
+
+#[tokio::test]
+async fn large_events_are_bounded_by_what_they_take() {
+    let (feed, _place) = feed();
+    let message = "m".repeat(ERROR_MESSAGE_BYTES_MAX);
+    let failed = |position| FeedEvent {
+        at: Timestamp::EPOCH,
+        position: Position(position),
+        subject: Subject::Task(Box::new(TaskNotice {
+            error: Some(Arc::new(Failure::new(ErrorKind::Unknown, &message))),
+            ..notice()
+        })),
+    };
+    let kept = (EVENT_BYTES_IN_MEMORY / ERROR_MESSAGE_BYTES_MAX) as u64;
+    let mut last = 10;
+    while last < 10 + kept {
+        let events = (last + 1..=last + 1_000).map(failed).collect();
+        last += 1_000;
+        feed.publish(FeedPage { events, next: at(5, last), gap: false });
+    }
+    assert!(kept < EVENTS_IN_MEMORY as u64);
+    assert_eq!(positions(&feed.read(at(5, last - 1), 1).await.unwrap()), [last]);
+    assert!(feed.read(at(5, 10), 1).await.unwrap().gap, "the store was asked");
+    // Small ones have their usual room again.
+    feed.publish(page(5, last + 1..=last + EVENTS_IN_MEMORY as u64, false));
+    feed.publish(page(
+        5,
+        last + EVENTS_IN_MEMORY as u64 + 1..=last + EVENTS_IN_MEMORY as u64 + 1,
+        false,
+    ));
+    assert!(feed.read(at(5, last), 1).await.unwrap().gap, "by their number they go");
+}
+
+#[tokio::test]
+async fn a_reader_gets_no_more_than_it_asked_for_from_the_store_either() {
+    let store = Faulty::new();
+    let feed = Feed::new(store.clone());
+    for name in ["a", "b", "c"] {
+        let settings = tasklane_core::QueueSettings::default();
+        store.configure(QueueName::new(name).unwrap(), settings).await.unwrap();
+    }
+    feed.begin(store.head().await.unwrap());
+    store.generous.store(true, Ordering::Relaxed);
+    let mut cursor = Cursor::OLDEST;
+    for position in 1..=3 {
+        let slice = feed.read(cursor, 1).await.unwrap();
+        assert_eq!(positions(&slice), [position]);
+        cursor = slice.next();
+    }
 }
 
 #[tokio::test]

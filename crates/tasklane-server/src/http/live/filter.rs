@@ -39,7 +39,7 @@ pub(super) struct Wish {
 #[derive(Debug)]
 pub(super) struct Filter {
     /// A bit for each kind.
-    kinds: u32,
+    kinds: u64,
     types: Names,
     queues: Names,
     tasks: Option<HashSet<TaskId>>,
@@ -122,9 +122,9 @@ fn read_cursor(text: &str) -> Result<Cursor, Refused> {
 }
 
 /// `task.completed`, `worker.*` or `*`; none is all.
-fn read_kinds(words: &[&str]) -> Result<u32, Refused> {
+fn read_kinds(words: &[&str]) -> Result<u64, Refused> {
     if words.is_empty() {
-        return Ok(u32::MAX);
+        return Ok(u64::MAX);
     }
     let mut bits = 0;
     for word in words {

@@ -3,7 +3,7 @@
 use tasklane_store::Subject;
 
 /// The words, in the order of their numbers: tasks, workers, queues, and what is told besides.
-pub(super) const KINDS: [&str; 32] = [
+pub(super) const KINDS: [&str; 33] = [
     "task.submitted",
     "task.scheduled",
     "task.due",
@@ -34,9 +34,11 @@ pub(super) const KINDS: [&str; 32] = [
     "queue.paused",
     "queue.resumed",
     "queue.updated",
+    "queue.purged",
     QUEUE_DEPTH,
     SYSTEM_METRICS,
 ];
+const _: () = assert!(KINDS.len() <= u64::BITS as usize);
 const FIRST_OF_WORKERS: usize = 20;
 const FIRST_OF_QUEUES: usize = 27;
 
@@ -45,7 +47,7 @@ pub(super) const QUEUE_DEPTH: &str = "queue.depth";
 /// Figures of the whole store.
 pub(super) const SYSTEM_METRICS: &str = "system.metrics";
 /// Kinds that may come some day: asking for them is no mistake.
-pub(super) const TO_COME: [&str; 4] = ["workflow.", "schedule.", "system.", "queue.purged"];
+pub(super) const TO_COME: [&str; 3] = ["workflow.", "schedule.", "system."];
 
 /// The number of an event's kind.
 pub(super) fn number(subject: &Subject) -> usize {

@@ -114,7 +114,8 @@ async fn set_paused(engine: &Engine, name: &str, paused: bool) -> Result<Respons
 /// Cancel what waits at a priority
 ///
 /// Pending, scheduled, retrying and blocked tasks; what a worker holds is left alone. In slices, up
-/// to 10,000 tasks or about five seconds; then `more` says that there is more.
+/// to 10,000 tasks or about five seconds; then `more` says that there is more. Each queue that lost
+/// tasks is told of as `queue.purged`.
 #[utoipa::path(delete, path = "/queues/{name}", tag = "operators",
     params(("name" = String, Path,
         description = "Here the priority: critical, high, normal, low, or a number from 0 to 3"),
@@ -133,7 +134,7 @@ pub(crate) async fn purge_priority(
         ..filter::from_query(&parameters)?
     };
     let (what, intent) = ("cancel what waits at a priority", Intent::Cancel);
-    let swept = engine.sweep(Sweep { what, filter, after, intent, per_second: None }).await?;
+    let swept = engine.purge(Sweep { what, filter, after, intent, per_second: None }).await?;
     Ok(changed(&engine, &swept))
 }
 

@@ -1,13 +1,13 @@
 //! What is claimed first, inside one queue (S8).
 
-use tasklane_core::{Intent, Order, Priority, SeededRandom, StateName, Task, Update};
+use tasklane_core::{Intent, Order, Priority, SeededRandom, StateName, Task, Update, limits};
 
-use crate::ClaimRequest;
 use crate::conformance::Fixture;
 use crate::conformance::drafting::{
     capabilities, chosen_id, draft, matching, millis, secs, taking,
 };
 use crate::conformance::scene::Scene;
+use crate::{ClaimRequest, Claimed};
 
 pub fn higher_priorities_go_first(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
@@ -161,6 +161,22 @@ pub fn a_narrowed_claim_uses_only_the_capabilities_it_names(fixture: &mut impl F
     assert_eq!(narrowed(&[]), []);
     assert_eq!(narrowed(&["eu", "big"]), [ids[1]], "a claim cannot widen what the worker has");
     assert_eq!(scene.claim_ids(worker, 10), [ids[0]]);
+}
+
+pub fn large_payloads_are_handed_out_within_a_bound(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let large = || vec![b'1'; limits::CLAIM_BYTES_MAX / 2];
+    let ids = scene.submit_all((0..4).map(|_| draft("a").payload(large())));
+    scene.submit(draft("a"));
+    let (one, other) = (scene.worker(), scene.worker());
+    let request = |worker| ClaimRequest { worker, count: 5, auto_start: true, narrowed: None };
+    let verdicts = scene.ask(|store| store.claim(vec![request(one), request(other)]));
+    let claimed = |verdict: &Result<Vec<Claimed>, _>| -> Vec<_> {
+        verdict.as_ref().unwrap().iter().map(|claimed| claimed.task.id).collect()
+    };
+    let claimed: Vec<_> = verdicts.iter().map(claimed).collect();
+    assert_eq!(claimed, [ids[..2].to_vec(), ids[2..3].to_vec()], "nobody goes without");
+    assert_eq!(scene.claim(one, 5).len(), 2, "the next call has room again");
 }
 
 pub fn a_task_is_given_out_once(fixture: &mut impl Fixture) {

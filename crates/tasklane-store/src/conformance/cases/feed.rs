@@ -44,6 +44,47 @@ pub fn every_change_is_one_event(fixture: &mut impl Fixture) {
     assert_eq!(scene.happened(head), kinds.map(|kind| (id, kind)));
 }
 
+pub fn an_event_tells_the_states_around_it(fixture: &mut impl Fixture) {
+    use StateName::{
+        Assigned, Blocked, Cancelled, Completed, Pending, Retrying, Running, Scheduled,
+    };
+    let scene = Scene::new(fixture);
+    let worker = scene.worker();
+    let head = scene.head();
+    scene.submit(draft("a").ordered_by("k"));
+    scene.submit(draft("a").ordered_by("k"));
+    let held = scene.assign(worker);
+    scene.start(&held);
+    scene.fail(&held);
+    scene.pass(secs(1));
+    scene.maintain();
+    scene.complete(&scene.claim_one(worker));
+    let held = scene.claim_one(worker);
+    scene.release(&held, Some(secs(9)));
+    scene.cancel(held.id);
+    scene.command(held.id, Intent::Discard).unwrap();
+    let told = scene.follow(head, 1_000).into_iter().filter_map(|event| match event.subject {
+        Subject::Task(notice) => Some((notice.from, notice.to)),
+        Subject::Worker(..) | Subject::Queue(..) => None,
+    });
+    let expected = [
+        (None, Pending),
+        (None, Blocked),
+        (Some(Pending), Assigned),
+        (Some(Assigned), Running),
+        (Some(Running), Retrying),
+        (Some(Retrying), Pending),
+        (Some(Pending), Running),
+        (Some(Running), Completed),
+        (Some(Blocked), Pending),
+        (Some(Pending), Running),
+        (Some(Running), Scheduled),
+        (Some(Scheduled), Cancelled),
+        (Some(Cancelled), Cancelled),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
 pub fn a_batch_is_told_task_by_task(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
     let head = scene.head();
@@ -270,59 +311,4 @@ pub fn a_cursor_of_another_life_is_a_gap(fixture: &mut impl Fixture) {
     assert!(page.gap);
     assert_eq!(page.next.epoch, head.epoch);
     assert_eq!(page.events, scene.follow(Cursor::OLDEST, 1_000));
-}
-
-pub fn the_hint_rises_when_something_becomes_claimable(fixture: &mut impl Fixture) {
-    let scene = Scene::new(fixture);
-    let receiver = scene.store().watch();
-    let mut last = *receiver.borrow();
-    let mut rises = |what: &str| {
-        let now = *receiver.borrow();
-        assert!(now.claimable > last.claimable, "after {what}");
-        assert_eq!(now.last, scene.head().position, "after {what}");
-        last = now;
-    };
-    scene.submit(draft("a"));
-    rises("a submission");
-    let held = scene.claim_one(scene.worker());
-    scene.fail(&held);
-    scene.pass(secs(1));
-    scene.maintain();
-    rises("a backoff");
-    let held = scene.claim_one(scene.worker());
-    scene.release(&held, None);
-    rises("a release");
-    scene.claim_one(scene.worker());
-    scene.pass(secs(30));
-    scene.maintain();
-    rises("a lost lease");
-    let id = scene.claim_one(scene.worker()).id;
-    scene.cancel(id);
-    scene.command(id, Intent::Requeue).unwrap();
-    assert_eq!(scene.state(id), StateName::Cancelled);
-    scene.retry(id);
-    rises("an operator's retry");
-}
-
-pub fn the_hint_rises_by_as_many_as_became_claimable(fixture: &mut impl Fixture) {
-    let scene = Scene::new(fixture);
-    let receiver = scene.store().watch();
-    let mut last = receiver.borrow().claimable;
-    let mut rises = |by: u64, what: &str| {
-        let now = receiver.borrow().claimable;
-        assert!(now - last >= by, "after {what}: {} instead of {by}", now - last);
-        last = now;
-    };
-    scene.submit_all((0..7).map(|_| draft("a")));
-    rises(7, "a submission");
-    scene.submit_all((0..5).map(|_| draft("a").after(secs(9))));
-    scene.pass(secs(9));
-    scene.maintain();
-    rises(5, "coming due");
-    let settings = tasklane_core::QueueSettings::default();
-    let paused = tasklane_core::QueueSettings { paused: true, ..settings };
-    scene.configure("default", paused);
-    rises(0, "a pause");
-    scene.configure("default", settings);
-    rises(12, "its end");
 }

@@ -1,6 +1,6 @@
 //! Finding tasks.
 
-use tasklane_core::{Names, Priority, StateName, TaskId};
+use tasklane_core::{Names, Priority, StateName, TaskId, limits};
 
 use crate::conformance::Fixture;
 use crate::conformance::drafting::{chosen_id, draft, matching, secs};
@@ -165,6 +165,34 @@ pub fn bodies_come_only_when_asked_for(fixture: &mut impl Fixture) {
     let full = scene.list_by(Filter::default(), 10, true).remove(0);
     assert_eq!((&full.payload[..], full.result.as_deref()), (&b"[1]"[..], Some(&b"\"ok\""[..])));
     assert_eq!(full.task, plain.task);
+}
+
+pub fn a_page_of_large_bodies_ends_early_with_a_cursor(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let large = || vec![b'1'; limits::PAGE_BYTES_MAX / 2];
+    let ids = scene.submit_all((0..3).map(|_| draft("a").payload(large())));
+    let worker = scene.worker();
+    let listed = |filter: &Filter, bodies: bool| {
+        let (mut pages, mut after) = (Vec::new(), None);
+        loop {
+            let query = Query { bodies, after, ..Query::new(filter.clone(), 100) };
+            let page = scene.ask(|store| store.list(query));
+            pages.push(page.tasks.iter().map(|stored| stored.task.id).collect::<Vec<_>>());
+            after = page.next;
+            if after.is_none() {
+                return pages;
+            }
+        }
+    };
+    let all = Filter::default();
+    let by_bytes = vec![vec![ids[2], ids[1]], vec![ids[0]]];
+    assert_eq!(listed(&all, true), by_bytes);
+    assert_eq!(listed(&all, false), [vec![ids[2], ids[1], ids[0]]]);
+    for _ in 0..3 {
+        scene.complete(&scene.claim_one(worker));
+        scene.pass(secs(1));
+    }
+    assert_eq!(listed(&in_states(&[StateName::Completed]), true), by_bytes);
 }
 
 pub fn a_list_shows_tasks_as_they_are_one_by_one(fixture: &mut impl Fixture) {

@@ -14,6 +14,7 @@ pub mod cancel;
 pub mod claim_order;
 pub mod dead_letter;
 pub mod feed;
+pub mod hint;
 pub mod idempotency;
 pub mod lease;
 pub mod list;

@@ -103,6 +103,18 @@ pub fn changes_of_a_queue_are_told(fixture: &mut impl Fixture) {
     assert_eq!(events.collect::<Vec<_>>(), expected);
 }
 
+pub fn a_purge_is_told_of_the_queues_that_are_known(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    scene.submit(draft("a").queue("mail"));
+    let head = scene.head();
+    scene.ask(|store| store.announce_purge(vec![queue("mail"), queue("post")]));
+    let events = scene.follow(head, 100).into_iter().map(|event| event.subject);
+    let expected = [Subject::Queue(queue("mail"), QueueChange::Purged)];
+    assert_eq!(events.collect::<Vec<_>>(), expected);
+    assert_eq!(scene.queue_state("post"), None);
+    assert_eq!(scene.depth("mail"), 1, "telling of it cancels nothing");
+}
+
 pub fn equal_queues_take_turns(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
     ["b", "a", "c"].iter().for_each(|name| fill(&scene, name, 4));

@@ -1,6 +1,6 @@
 //! Counters. That they equal what a list counts is audited after every case.
 
-use tasklane_core::{Intent, Priority, StateName, Update};
+use tasklane_core::{Aging, Intent, Order, Priority, QueueSettings, StateName, Update};
 
 use crate::LaneStats;
 use crate::conformance::Fixture;
@@ -69,6 +69,32 @@ pub fn the_oldest_pending_place_is_shown(fixture: &mut impl Fixture) {
     assert_eq!(oldest(), None);
     scene.release(&held, None);
     assert_eq!(oldest(), Some(start));
+}
+
+pub fn what_has_waited_most_of_its_bound_is_starving(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let starving = || scene.stats().lanes.iter().map(|lane| lane.starving).sum::<u64>();
+    scene.submit_all([draft("a"), draft("a"), draft("b").priority(Priority::Low)]);
+    scene.submit(draft("a").priority(Priority::Critical));
+    scene.pass(secs(100));
+    scene.submit(draft("a"));
+    // Four fifths of an hour.
+    scene.pass(secs(2_780));
+    assert_eq!(starving(), 0);
+    scene.pass(secs(1));
+    assert_eq!(starving(), 3, "nothing passes over a critical task");
+    assert_eq!(lane(&scene, "a", Priority::Normal).unwrap().starving, 2);
+    scene.pass(secs(100));
+    assert_eq!(starving(), 4);
+    scene.configure("default", QueueSettings { order: Order::Aging(Aging::OFF), ..default() });
+    assert_eq!(starving(), 0, "what nothing bounds is not near its bound");
+    scene.configure("default", default());
+    scene.claim(scene.worker(), 5);
+    assert_eq!(starving(), 0);
+}
+
+fn default() -> QueueSettings {
+    QueueSettings::default()
 }
 
 pub fn stats_tell_the_stores_time(fixture: &mut impl Fixture) {

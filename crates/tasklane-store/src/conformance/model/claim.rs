@@ -14,7 +14,18 @@ use crate::request::{ClaimRequest, Claimed};
 impl Memory {
     pub(super) fn claim(
         &mut self,
+        requests: &[ClaimRequest],
+        now: Now,
+    ) -> Vec<Result<Vec<Claimed>, WorkerRefusal>> {
+        let mut bytes = 0;
+        requests.iter().map(|request| self.claim_one(request, &mut bytes, now)).collect()
+    }
+
+    /// `bytes` is what the call has handed out.
+    fn claim_one(
+        &mut self,
         request: &ClaimRequest,
+        bytes: &mut usize,
         now: Now,
     ) -> Result<Vec<Claimed>, WorkerRefusal> {
         let known = self.hear(request.worker, now)?;
@@ -30,14 +41,18 @@ impl Memory {
         let count = request.count.min(free).min(limits::CLAIM_TASKS_MAX);
         let mut claimed = Vec::new();
         let mut passed_over = Vec::new();
-        while claimed.len() < count {
+        while claimed.len() < count && (claimed.is_empty() || *bytes < limits::CLAIM_BYTES_MAX) {
             let Some(task) = self.next_for(&selection, &passed_over, now) else { break };
             let (id, expired) = (task.id, task.is_expired(now.wall));
             let withheld = is_withheld(task, request.worker, now);
             match (expired, withheld) {
                 (true, _) => self.expire(id, now),
                 (false, true) => passed_over.push(id),
-                (false, false) => claimed.push(self.hand_over(id, request, now)),
+                (false, false) => {
+                    let handed = self.hand_over(id, request, now);
+                    *bytes += handed.payload.len();
+                    claimed.push(handed);
+                }
             }
         }
         Ok(claimed)

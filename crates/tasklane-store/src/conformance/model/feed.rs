@@ -40,7 +40,10 @@ pub(super) fn notice(before: &Task, after: &Task, entry: &Entry) -> TaskNotice {
     let lease = after.state.lease().or(before.state.lease());
     let started = before.state.lease().and_then(|lease| lease.started);
     let ran_for = started.map_or_else(Default::default, |s| entry.stamp.at.since(s.at));
+    let is_new = matches!(entry.event, Event::Submitted | Event::Scheduled);
     let mut notice = TaskNotice {
+        from: (!is_new).then_some(before.state.name()),
+        to: after.state.name(),
         id: after.id,
         lane: after.spec.lane.clone(),
         kind: entry.event.kind(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tasklane_core::lifecycle::{self, Decision, Elapsed, Moment, Rules};
 use tasklane_core::{
-    Digest, Entry, Event, Health, IdempotencyKey, Lane, QueueName, QueueSettings, Rotation,
+    Digest, Entry, Event, Health, IdempotencyKey, Lane, Order, QueueName, QueueSettings, Rotation,
     SeededRandom, Sequence, Stamp, State, StateName, Task, TaskId, Timestamp, Worker, WorkerId,
     limits, trail,
 };
@@ -252,6 +252,12 @@ impl Memory {
             self.queues.len() - 1
         });
         &mut self.queues[position].1
+    }
+
+    /// How a queue chooses among priorities.
+    pub(super) fn order_of(&self, queue: &QueueName) -> Order {
+        let known = self.position(queue).map(|position| self.queues[position].1.order);
+        known.unwrap_or_default()
     }
 
     /// Tasks of a queue that count towards its limits (S20).

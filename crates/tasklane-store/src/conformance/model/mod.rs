@@ -45,6 +45,7 @@ use tokio::sync::watch;
 use self::memory::{Memory, Now};
 use crate::error::{StoreError, SubmitRefusal, WorkerRefusal};
 use crate::feed::{Cursor, FeedPage};
+use crate::figures::Figures;
 use crate::query::{Page, Query, StoredTask, Trail};
 use crate::request::{
     Changed, ClaimRequest, Claimed, Direction, Overdue, Prune, Pruned, Renewal, Renewed,
@@ -112,7 +113,7 @@ impl Store for NaiveStore {
         &self,
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, Vec<Result<Vec<Claimed>, WorkerRefusal>>> {
-        self.answer(|memory, now| requests.iter().map(|r| memory.claim(r, now)).collect())
+        self.answer(|memory, now| memory.claim(&requests, now))
     }
 
     fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>> {
@@ -126,7 +127,7 @@ impl Store for NaiveStore {
     ) -> Answer<'_, ExecutedAndClaimed> {
         self.answer(|memory, now| {
             let executed = commands.iter().map(|c| memory.execute(c, now)).collect();
-            (executed, requests.iter().map(|r| memory.claim(r, now)).collect())
+            (executed, memory.claim(&requests, now))
         })
     }
 
@@ -178,6 +179,10 @@ impl Store for NaiveStore {
         self.answer(|memory, now| memory.configure(queue, settings, now))
     }
 
+    fn announce_purge(&self, queues: Vec<QueueName>) -> Answer<'_, ()> {
+        self.answer(|memory, now| memory.announce_purge(queues, now))
+    }
+
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
         self.answer(|memory, _| memory.events_after(cursor, limit))
     }
@@ -204,7 +209,7 @@ impl Store for NaiveStore {
     }
 
     fn status(&self) -> Status {
-        Status { durability: Durability::Memory, trouble: None }
+        Status { durability: Durability::Memory, trouble: None, figures: Figures::default() }
     }
 
     fn now(&self) -> Timestamp {

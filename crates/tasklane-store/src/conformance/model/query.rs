@@ -44,7 +44,13 @@ impl Memory {
             query.after.is_none_or(|last| (at.major, at.minor) < (last.major, last.minor))
         };
         found.retain(|(at, _)| after(at));
-        let limit = query.limit.min(limits::PAGE_MAX);
+        let mut bytes = 0;
+        let fits = |(_, record): &&(PageCursor, &Record)| {
+            let before = bytes;
+            bytes += stored(record, query.bodies).body_bytes();
+            before < limits::PAGE_BYTES_MAX
+        };
+        let limit = found.iter().take_while(fits).count().min(query.limit).min(limits::PAGE_MAX);
         // A page does not end between two tasks that its cursor could not tell apart.
         let whole = |end: &usize| found.get(*end).map(|(at, _)| at) != Some(&found[end - 1].0);
         let end = (limit.max(1)..found.len()).find(whole).unwrap_or(found.len());
@@ -63,12 +69,17 @@ impl Memory {
                 priority,
                 counts: [0; StateName::COUNT],
                 oldest_ready_at: None,
+                starving: 0,
             });
             stats.counts[task.state.name().index()] += 1;
             if matches!(task.state, State::Pending { .. }) {
                 let ready_at = task.place.ready_at;
                 let oldest = stats.oldest_ready_at.unwrap_or(ready_at);
                 stats.oldest_ready_at = Some(oldest.min(ready_at));
+                let queue = &task.spec.lane.queue;
+                let starves = self.order_of(queue).starves_after(priority);
+                let waited = now.wall.since(ready_at);
+                stats.starving += u64::from(starves.is_some_and(|after| waited > after));
             }
         }
         Stats { now: now.wall, lanes: lanes.into_values().collect() }
@@ -93,6 +104,15 @@ impl Memory {
         *known = settings;
         let stamp = self.stamp(now);
         self.publish(stamp, Subject::Queue(queue, change));
+    }
+
+    pub(super) fn announce_purge(&mut self, queues: Vec<QueueName>, now: Now) {
+        for queue in queues {
+            if self.queues.iter().any(|(known, _)| *known == queue) {
+                let stamp = self.stamp(now);
+                self.publish(stamp, Subject::Queue(queue, QueueChange::Purged));
+            }
+        }
     }
 
     /// Each task against its trail (S18).

@@ -86,7 +86,7 @@ type Operation<F> = fn(&mut World<F>);
 
 impl<F: Fixture> World<F> {
     fn step(&mut self) {
-        let chances: [(u64, Operation<F>); 19] = [
+        let chances: [(u64, Operation<F>); 20] = [
             (150, Self::submit),
             (270, Self::claim),
             (420, Self::execute),
@@ -100,6 +100,7 @@ impl<F: Fixture> World<F> {
             (25, Self::register),
             (30, Self::direct),
             (25, Self::configure),
+            (3, Self::announce_purge),
             (30, Self::compare_lists),
             (25, Self::compare_counters),
             (60, Self::compare_tasks),

@@ -79,6 +79,11 @@ impl<F: Fixture> World<F> {
         self.configure_queue(name);
     }
 
+    pub(super) fn announce_purge(&mut self) {
+        let queue = QueueName::new(self.draw.of(&QUEUES)).expect("a queue");
+        self.both(&("purge", &queue), |store| store.announce_purge(vec![queue.clone()]));
+    }
+
     pub(super) fn configure_queue(&mut self, name: &str) {
         let queue = QueueName::new(name).expect("a queue");
         let settings = settings(&mut self.draw);
