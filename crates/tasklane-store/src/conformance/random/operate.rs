@@ -96,6 +96,7 @@ impl<F: Fixture> World<F> {
             idempotency_for: self.draw.seconds(400),
             workers_for: self.draw.seconds(40),
             limit: ALL,
+            ..Prune::default()
         };
         let (mut real, mut model) = (Pruned::default(), Pruned::default());
         // A slice also ends when it has taken too long.
