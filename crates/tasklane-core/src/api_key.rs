@@ -61,13 +61,18 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// A fresh one.
+    /// A fresh one. The source must be unpredictable.
     pub fn generate(random: &mut impl Random) -> Self {
         let [_, _, id @ ..] = random.next_u64().to_be_bytes();
         let mut secret = [0; 32];
         for part in secret.chunks_mut(8) {
             part.copy_from_slice(&random.next_u64().to_be_bytes());
         }
+        Self::from_parts(id, secret)
+    }
+
+    /// One of bits that were drawn before.
+    pub const fn from_parts(id: [u8; 6], secret: [u8; 32]) -> Self {
         Self { id: ApiKeyId(id), secret }
     }
 
