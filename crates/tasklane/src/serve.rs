@@ -103,7 +103,7 @@ async fn authentication(
     let wanted = arguments.auth.unwrap_or(if keys.is_empty() { Auth::Off } else { Auth::Keys });
     let place = &arguments.store;
     if wanted == Auth::Off {
-        if !address.ip().is_loopback() {
+        if !address.ip().to_canonical().is_loopback() {
             bail!(
                 "refusing to listen on {address} without keys: whoever reaches that address could \
                  do everything.\nMake a first key, then start the server again:\n  \
