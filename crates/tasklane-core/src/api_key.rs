@@ -117,7 +117,7 @@ impl std::str::FromStr for Credential {
 ///
 /// A slow hash with a salt protects passwords, because people choose them from few. This secret is
 /// 256 random bits: nobody can try them all, whatever the hash costs, and no two keys share one.
-/// So one round is enough, and a request pays a microsecond.
+/// So one round is enough, and letting somebody in stays cheap.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretHash([u8; 32]);
 

@@ -155,6 +155,16 @@ mod tests {
             assert!(*needs != Needs::Nothing || (machine && *method == "GET"), "{path}");
             assert!(*needs != Needs::Verb(Read) || *method == "GET", "{method} {path} only reads?");
         }
+        for whole in ["/admin/keys", "/admin/audit", "/admin/backup", "/admin/maintenance"] {
+            for (_, path, needs) in ROUTES.iter().filter(|(_, path, _)| path.starts_with(whole)) {
+                assert_eq!(*needs, Needs::Verb(Admin), "{path} concerns the whole store");
+            }
+        }
+        for (method, path, needs) in ROUTES.iter().filter(|(method, ..)| *method != "GET") {
+            let operators = path.starts_with("/admin") || path.contains("/dlq");
+            let theirs = matches!(needs, Needs::Verb(Operate | Admin));
+            assert!(!operators || theirs, "{method} {path} is for operators");
+        }
         assert_eq!(of(&Method::POST, "/admin/new"), Needs::Verb(Admin));
         assert_eq!(of(&Method::PUT, "/livez"), Needs::Verb(Admin));
         assert_eq!(of(&Method::HEAD, "/api/v1/tasks"), Needs::Verb(Read));
