@@ -22,6 +22,8 @@ pub struct Settings {
     pub breaker: BreakerSettings,
     /// Whether callers must say who they are.
     pub authentication: Authentication,
+    /// Metrics are for callers too whose key may read everything: they name queues and types.
+    pub guard_metrics: bool,
     /// Origins of pages, apart from this server's own, that may call: `https://queue.example.org`.
     pub allowed_origins: Vec<Box<str>>,
     /// How long things are kept.
@@ -57,6 +59,7 @@ impl Default for Settings {
             health: HealthSettings::default(),
             breaker: BreakerSettings::default(),
             authentication: Authentication::default(),
+            guard_metrics: false,
             allowed_origins: Vec::new(),
             prune: Prune::default(),
             prune_every: Duration::from_secs(1),

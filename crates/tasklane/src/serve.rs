@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// otherwise off, which only an address of this machine itself may be.
     #[arg(long, env = "TASKLANE_AUTH", value_enum, value_name = "HOW")]
     auth: Option<Auth>,
+    /// Ask for a key at /metrics too: one with the scope read that is not bounded.
+    #[arg(long, env = "TASKLANE_GUARD_METRICS")]
+    guard_metrics: bool,
     /// Pages of this origin may call from a browser too, for example https://board.example.org;
     /// may be given again.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
@@ -79,6 +82,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
         lease,
         heartbeat_every: lease / 3,
         authentication: authentication(arguments, store.as_ref(), address).await?,
+        guard_metrics: arguments.guard_metrics,
         allowed_origins: arguments.allowed_origins.clone(),
         ..Settings::default()
     };

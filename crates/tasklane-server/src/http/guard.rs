@@ -16,6 +16,7 @@ use crate::engine::{Caller, Denied, Engine, Refusal};
 use crate::server::Line;
 use crate::settings::Authentication;
 
+const METRICS: &str = "/metrics";
 const API_KEY: &str = "x-api-key";
 
 /// What an operator's call was about, where its path does not say: goes with the answer.
@@ -36,12 +37,21 @@ pub(super) async fn guard(State(engine): App, mut request: Request, next: Next) 
             return refused.into_response();
         }
     }
-    let Needs::Verb(verb) = needs else { return next.run(request).await };
+    let metrics = route.as_str() == METRICS && engine.settings().guard_metrics;
+    let verb = match needs {
+        Needs::Verb(verb) => verb,
+        Needs::Nothing if metrics => Verb::Read,
+        Needs::Nothing => return next.run(request).await,
+    };
     let line = request.extensions().get::<Arc<Line>>().cloned().unwrap_or_default();
     let caller = match admit(&engine, &request, route.as_str(), verb, &line) {
         Ok(caller) => caller,
         Err(refused) => return refused.into_response(),
     };
+    if metrics && !caller.reach.is_everything() {
+        let detail = "metrics are of all queues: the key's scope must not name queues or types";
+        return Refused::new(problem::FORBIDDEN, detail).into_response();
+    }
     let record = (!method.is_safe() && is_operators(verb)).then(|| {
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
         let action = action(&method, route.as_str());

@@ -17,7 +17,10 @@ pub(crate) struct Keyed {
 
 impl Keyed {
     pub(crate) fn new() -> Self {
-        let site = Site::with(|settings, _| settings.authentication = Authentication::Keys);
+        Self::on(Site::with(|settings, _| settings.authentication = Authentication::Keys))
+    }
+
+    fn on(site: Site) -> Self {
         let credential = Credential::generate(&mut SeededRandom::new(7));
         let key = NewApiKey::new(&credential, "root", Grants::everything(), None).unwrap();
         site.run(site.engine.add_key(key)).unwrap();
@@ -404,6 +407,20 @@ fn answers_are_kept_by_nobody_and_taken_for_what_they_are() {
     assert!(page.header("content-security-policy").unwrap().contains("frame-ancestors 'none'"));
     assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
     assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+}
+
+#[test]
+fn metrics_can_be_guarded() {
+    let site = Site::with(|settings, _| {
+        (settings.authentication, settings.guard_metrics) = (Authentication::Keys, true);
+    });
+    let keyed = Keyed::on(site);
+    keyed.site.get("/metrics").refused(401, "unauthenticated");
+    keyed.get(&keyed.narrow("read", &["mail"]), "/metrics").refused(403, "forbidden");
+    keyed.get(&keyed.narrow("work", &["mail"]), "/metrics").refused(403, "forbidden");
+    let key = keyed.key(json!([{"verb": "read"}]));
+    assert_eq!(keyed.get(&key, "/metrics").status, 200);
+    assert_eq!(keyed.site.get("/livez").status, 200);
 }
 
 #[test]
