@@ -7,6 +7,7 @@
 
 mod access;
 mod dead_letter;
+mod digits;
 mod event;
 mod operator;
 mod problem;
@@ -23,6 +24,7 @@ pub use dead_letter::{
     DeadLetterGroup, DeadLetterPage, DeadLetterSummary, ReplayMany, ReplayOne, Replayed,
     RetryDeadLetters,
 };
+pub use digits::hex;
 pub use event::{Event, EventData};
 pub use operator::{
     BackedUp, Backup, CancelMany, Changed, Health, Maintenance, Matched, Refused, Removed, Requeue,
