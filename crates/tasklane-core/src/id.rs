@@ -242,11 +242,15 @@ impl Digester {
     }
 
     pub(crate) fn finish(self) -> Digest {
-        use sha2::Digest as _;
-        let hash: [u8; 32] = self.0.finalize().into();
         let mut short = [0; 16];
-        short.copy_from_slice(hash.split_at(16).0);
+        short.copy_from_slice(self.finish_whole().split_at(16).0);
         Digest(short)
+    }
+
+    /// All 256 bits.
+    pub(crate) fn finish_whole(self) -> [u8; 32] {
+        use sha2::Digest as _;
+        self.0.finalize().into()
     }
 }
 

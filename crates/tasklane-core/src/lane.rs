@@ -1,5 +1,6 @@
 //! Lanes, and which of them a worker takes.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Invalid, Problem};
@@ -85,6 +86,24 @@ impl Pattern {
             Self::Prefix(prefix) => name.starts_with(&**prefix),
         }
     }
+
+    /// Whether every name that fits `other` fits this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (_, Self::Exact(name)) => self.matches(name),
+            (Self::Prefix(prefix), Self::Prefix(longer)) => longer.starts_with(&**prefix),
+            (Self::Exact(_), Self::Prefix(_)) => false,
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(name) => f.write_str(name),
+            Self::Prefix(prefix) => write!(f, "{prefix}*"),
+        }
+    }
 }
 
 /// Which names are meant: all, or those that fit one of some patterns.
@@ -121,6 +140,43 @@ impl Names {
         match self {
             Self::All => true,
             Self::Matching(patterns) => patterns.iter().any(|pattern| pattern.matches(name)),
+        }
+    }
+
+    /// Names that both mean. Two patterns share all names of one of them, or none: so what is
+    /// common is again patterns, at most as many as both have.
+    pub fn and(&self, other: &Self) -> Self {
+        let (Self::Matching(own), Self::Matching(others)) = (self, other) else {
+            return if *self == Self::All { other.clone() } else { self.clone() };
+        };
+        let mut both: Vec<Pattern> = Vec::new();
+        let narrower = |one: &[Pattern], wide: &[Pattern], both: &mut Vec<Pattern>| {
+            for pattern in one.iter().filter(|one| wide.iter().any(|wide| wide.covers(one))) {
+                if !both.contains(pattern) {
+                    both.push(pattern.clone());
+                }
+            }
+        };
+        narrower(own, others, &mut both);
+        narrower(others, own, &mut both);
+        Self::Matching(Arc::from(both))
+    }
+
+    /// Whether no name is meant.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::Matching(patterns) if patterns.is_empty())
+    }
+
+    /// Whether every name meant is one that `wider` means, as far as each pattern tells by itself.
+    pub fn is_within(&self, wider: &Self) -> bool {
+        let anything = [Pattern::Prefix(Arc::from(""))];
+        let own = match self {
+            Self::All => &anything[..],
+            Self::Matching(patterns) => patterns,
+        };
+        match wider {
+            Self::All => true,
+            Self::Matching(wide) => own.iter().all(|own| wide.iter().any(|wide| wide.covers(own))),
         }
     }
 }
@@ -185,6 +241,41 @@ mod tests {
         assert!(!worker.takes(&lane("mail", "sms.send", &[])));
         assert!(!worker.takes(&lane("other", "email.send", &[])));
         assert!(Selection::default().takes(&lane("any", "thing", &[])));
+    }
+
+    fn patterns(texts: &[&str]) -> Names {
+        Names::matching(texts.iter().map(|text| Pattern::new(text).unwrap()).collect()).unwrap()
+    }
+
+    #[test]
+    fn what_two_lists_of_names_share_is_what_both_contain() {
+        let lists = [
+            Names::All,
+            patterns(&[]),
+            patterns(&["mail"]),
+            patterns(&["mail*", "sms"]),
+            patterns(&["mail.in*", "s*"]),
+            patterns(&["*"]),
+            patterns(&["mail.in", "push", "sms*"]),
+        ];
+        let names = ["mail", "mail.in", "mail.inner", "mail.out", "sms", "sms.eu", "push", "x"];
+        for one in &lists {
+            for other in &lists {
+                let both = one.and(other);
+                for name in names {
+                    let expected = one.contain(name) && other.contain(name);
+                    assert_eq!(both.contain(name), expected, "{one:?} and {other:?}: {name}");
+                }
+                if one.is_within(other) {
+                    assert!(names.iter().all(|name| !one.contain(name) || other.contain(name)));
+                }
+                assert!(both.is_within(one) && both.is_within(other), "{both:?}");
+            }
+        }
+        assert!(patterns(&["mail"]).and(&patterns(&["sms"])).is_none());
+        assert!(Names::All.is_within(&patterns(&["a", "*"])));
+        assert!(!Names::All.is_within(&patterns(&["a*"])));
+        assert!(!patterns(&["a*"]).is_within(&patterns(&["a"])));
     }
 
     #[test]

@@ -7,6 +7,9 @@
 //!
 //! Nothing here knows of SQL, HTTP, JSON or threads.
 
+mod access;
+mod api_key;
+mod audit;
 mod command;
 mod error;
 mod event;
@@ -30,6 +33,9 @@ mod time;
 pub mod trail;
 mod worker;
 
+pub use access::{Grants, Reach, Scope, Verb};
+pub use api_key::{ApiKey, ApiKeyId, Credential, NewApiKey, SecretHash};
+pub use audit::{AuditEntry, AuditRecord, Broken, Chain, ChainHash, Who};
 pub use command::{Command, Intent, Outcome};
 pub use error::{Invalid, Problem, Refusal};
 pub use event::{Death, Entry, Event, EventKind, Settled, Update};

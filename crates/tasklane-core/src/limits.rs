@@ -71,3 +71,7 @@ pub const SLICE_TIME: Duration = Duration::from_millis(5);
 pub const TRAIL_ENTRIES_MAX: usize = 1_000;
 /// Fences stay below 2^53 so that they survive JSON.
 pub const FENCE_MAX: u64 = (1 << 53) - 1;
+/// API keys a store keeps, those included that no longer open anything.
+pub const API_KEYS_MAX: usize = 10_000;
+/// Bytes of each text in a record of the audit log; the rest is cut.
+pub const AUDIT_TEXT_BYTES_MAX: usize = 512;

@@ -82,6 +82,14 @@ pub const FILTER_NAMES_MAX: usize = 256;
 pub const WAITERS_MAX: usize = 50_000;
 /// How often a look that waits looks for itself.
 pub const WAITER_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often keys are read from the store: how long a revocation on another server may take.
+pub const KEYS_REFRESHED_EVERY: Duration = Duration::from_secs(2);
+/// How often refused calls are written to the audit log.
+pub const REFUSALS_RECORDED_EVERY: Duration = Duration::from_secs(1);
+/// How long refused calls that are alike are counted before they are one more record.
+pub const REFUSALS_FOLDED_FOR: Duration = Duration::from_secs(600);
+/// Refused calls that are told apart; what comes beyond them counts as one.
+pub const REFUSALS_TOLD_APART: usize = 32;
 /// Minutes of statistics.
 pub const MINUTES_MAX: usize = 1_440;
 /// Queues whose pace is known.

@@ -1,5 +1,6 @@
 //! A server on a listener, from its start to its end.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -66,6 +67,10 @@ impl Server {
         let (engine, parked_stop) = (Arc::clone(&self.engine), stop.clone());
         loops.spawn(async move { engine.serve_parked(parked_stop).await });
         self.start_feed(&loops, &stop);
+        // Before the first call, so that a good key is known as one.
+        if let Err(error) = self.engine.refresh_keys().await {
+            tracing::warn!(%error, "keys could not be read; it is tried again");
+        }
         let front = Front::new(Arc::clone(&self.engine));
         let headers_within = self.engine.settings().headers_within;
         accept(listener, front, &connections, &shutdown, headers_within).await;
@@ -83,6 +88,9 @@ impl Server {
             errands.wait().await;
         };
         let finished = tokio::time::timeout(within, ended).await;
+        if let Err(error) = self.engine.record_refusals(true).await {
+            tracing::warn!(%error, "refused calls are missing from the audit log");
+        }
         stop.cancel();
         loops.close();
         let rest = async {
@@ -110,11 +118,21 @@ impl Server {
 /// A connection, for an answer that never ends by itself.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
+    peer: Option<IpAddr>,
     cut: CancellationToken,
     closed: CancellationToken,
 }
 
 impl Line {
+    fn from(peer: Option<IpAddr>) -> Self {
+        Self { peer, ..Self::default() }
+    }
+
+    /// Where the other end is, as text. Behind a proxy that is the proxy.
+    pub(crate) fn peer(&self) -> String {
+        self.peer.map_or("unknown".to_owned(), |peer| peer.to_canonical().to_string())
+    }
+
     /// Ends the connection, whatever else is on it: nobody reads what was written there.
     pub(crate) fn cut(&self) {
         self.cut.cancel();
@@ -189,7 +207,8 @@ async fn serve(
 ) {
     // Answers are small and somebody waits for each.
     let _ = stream.set_nodelay(true);
-    let line = Arc::new(Line::default());
+    let peer = stream.peer_addr().ok().map(|peer| peer.ip());
+    let line = Arc::new(Line::from(peer));
     let _closed = line.closed.clone().drop_guard();
     let begun = Arc::new(AtomicBool::new(false));
     let ending = ending(shutdown, line.cut.clone(), headers_within, Arc::clone(&begun));
@@ -207,14 +226,14 @@ async fn serve(
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        Some(Ending::Graceful(cut)) = ending.next() => {
+        ending = ending.next() => {
+            let Some(Ending::Graceful(cut)) = ending else { return };
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection => ended,
                 () = cut.cancelled() => return,
             }
         }
-        else => return,
     };
     if let Err(error) = ended {
         tracing::debug!(error, "a connection ended early");

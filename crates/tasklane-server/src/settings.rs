@@ -20,6 +20,12 @@ pub struct Settings {
     pub health: HealthSettings,
     /// When a worker that fails gets no more.
     pub breaker: BreakerSettings,
+    /// Whether callers must say who they are.
+    pub authentication: Authentication,
+    /// Metrics are for callers too whose key may read everything: they name queues and types.
+    pub guard_metrics: bool,
+    /// Origins of pages, apart from this server's own, that may call: `https://queue.example.org`.
+    pub allowed_origins: Vec<Box<str>>,
     /// How long things are kept.
     pub prune: Prune,
     /// How often to look for what has been kept long enough.
@@ -54,6 +60,9 @@ impl Default for Settings {
             heartbeat_every: Duration::from_secs(10),
             health: HealthSettings::default(),
             breaker: BreakerSettings::default(),
+            authentication: Authentication::default(),
+            guard_metrics: false,
+            allowed_origins: Vec::new(),
             prune: Prune::default(),
             prune_every: Duration::from_secs(1),
             maintain_every: Duration::from_millis(250),
@@ -67,6 +76,16 @@ impl Default for Settings {
             shutdown_within: Duration::from_secs(30),
         }
     }
+}
+
+/// How callers are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Authentication {
+    /// They are not: whoever reaches the server may do everything.
+    #[default]
+    Off,
+    /// By the keys in the store.
+    Keys,
 }
 
 /// When a worker counts as unhealthy: after so many reports in a row over one of these.

@@ -3,7 +3,7 @@
 
 use hashbrown::HashMap;
 use rusqlite::{Connection, OptionalExtension, params};
-use tasklane_core::{Sequence, State, StateName, Task, Timestamp, trail};
+use tasklane_core::{Chain, Sequence, State, StateName, Task, Timestamp, trail};
 use tasklane_store::{Finding, codec};
 
 use crate::board::line_number;
@@ -33,6 +33,7 @@ pub(crate) fn check(connection: &Connection, lanes: &Lanes) -> Result<Vec<Findin
     check.tasks()?;
     check.counters()?;
     check.strays()?;
+    check.audit()?;
     check.findings.truncate(FINDINGS_MAX);
     Ok(check.findings)
 }
@@ -241,6 +242,20 @@ impl Check<'_> {
         }
         if strays > 0 {
             self.find("ended", format!("{strays} tasks that are not there"));
+        }
+        Ok(())
+    }
+
+    /// The audit log is one chain.
+    fn audit(&mut self) -> Result<(), Fault> {
+        let mut statement = self.connection.prepare("SELECT record FROM audit ORDER BY number")?;
+        let (mut found, mut chain) = (statement.query([])?, Chain::default());
+        while let Some(row) = found.next()? {
+            let record = codec::decode_audit(rows::blob(row, 0)?)?;
+            if let Err(broken) = chain.follow(&record) {
+                self.find("audit", broken.to_string());
+                break;
+            }
         }
         Ok(())
     }

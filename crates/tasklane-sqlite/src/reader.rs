@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
-use tasklane_core::{StateName, TaskId, Timestamp, limits};
+use tasklane_core::{ApiKey, AuditRecord, StateName, TaskId, Timestamp, limits};
 use tasklane_store::{
-    Cursor, FeedPage, Page, PageCursor, Position, Query, StoreError, StoredTask, Trail, codec,
+    AuditFrom, Cursor, FeedPage, Page, PageCursor, Position, Query, StoreError, StoredTask, Trail,
+    codec,
 };
 use tokio::sync::oneshot;
 
@@ -271,6 +272,37 @@ impl View<'_> {
         let mut statement = self.connection.prepare_cached(&sql)?;
         let lines = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(lines.collect::<rusqlite::Result<Vec<_>>>()?)
+    }
+
+    pub(crate) fn api_keys(&self) -> Result<Vec<ApiKey>, Fault> {
+        let sql = "SELECT record FROM api_key ORDER BY id";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut found = statement.query([])?;
+        let mut keys = Vec::new();
+        while let Some(row) = found.next()? {
+            keys.push(codec::decode_api_key(rows::blob(row, 0)?)?);
+        }
+        Ok(keys)
+    }
+
+    pub(crate) fn audit(&self, from: AuditFrom, limit: usize) -> Result<Vec<AuditRecord>, Fault> {
+        let (number, sql) = match from {
+            AuditFrom::After(number) => {
+                (number, "SELECT record FROM audit WHERE number > ? ORDER BY number LIMIT ?")
+            }
+            AuditFrom::Before(number) => {
+                (number, "SELECT record FROM audit WHERE number < ? ORDER BY number DESC LIMIT ?")
+            }
+            AuditFrom::Newest => return self.audit(AuditFrom::Before(u64::MAX), limit),
+        };
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut found = statement.query(params![number, limit.clamp(1, limits::PAGE_MAX)])?;
+        let mut records = Vec::new();
+        while let Some(row) = found.next()? {
+            records.push(codec::decode_audit(rows::blob(row, 0)?)?);
+        }
+        Ok(records)
     }
 
     fn last_position(&self) -> Result<u64, Fault> {

@@ -12,7 +12,7 @@ const SQLITE_MIN: i32 = 3_051_003;
 
 /// Migrations in order; a file's version is how many of them it has seen. Never change one that
 /// was released: add another.
-const MIGRATIONS: &[&str] = &[V1];
+const MIGRATIONS: &[&str] = &[V1, V2];
 
 /// A task is written once, in `task`. What changes lives in narrow tables: a task to which nothing
 /// has happened yet has a row nowhere else but in an index of what it waits for; a leased one has
@@ -58,6 +58,12 @@ CREATE TABLE tally(lane INTEGER PRIMARY KEY, counts BLOB NOT NULL);
 -- one row per transaction: the events of it, packed
 CREATE TABLE feed(first INTEGER PRIMARY KEY, count INTEGER NOT NULL, at INTEGER NOT NULL,
     events BLOB NOT NULL);
+";
+
+/// Keys, and the audit log. `ends_at`: when a key expires or was revoked.
+const V2: &str = "
+CREATE TABLE api_key(id BLOB PRIMARY KEY, ends_at INTEGER, record BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE audit(number INTEGER PRIMARY KEY, at INTEGER NOT NULL, record BLOB NOT NULL);
 ";
 
 /// Where a database lives.
@@ -153,6 +159,20 @@ mod tests {
             panic!("a newer format was taken");
         };
         assert!(text.contains("newer Tasklane"), "{text}");
+    }
+
+    #[test]
+    fn a_file_of_the_first_format_is_brought_to_this_one() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(V1).unwrap();
+        connection.execute("INSERT INTO meta(name, value) VALUES ('epoch', 7)", []).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        migrate(&mut connection).unwrap();
+        let one = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(one("SELECT value FROM meta WHERE name = 'epoch'"), 7);
+        assert_eq!(one("SELECT (SELECT count(*) FROM api_key) + (SELECT count(*) FROM audit)"), 0);
+        assert_eq!(one("PRAGMA user_version"), MIGRATIONS.len() as i64);
+        migrate(&mut connection).unwrap();
     }
 
     #[test]

@@ -8,15 +8,15 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use tasklane_core::{
-    Clock, Command, Intent, Lane, QueueName, QueueSettings, Refusal, TaskId, Timestamp, Worker,
-    WorkerId, WorkerSpec, limits,
+    ApiKey, ApiKeyId, AuditEntry, AuditRecord, Clock, Command, Intent, Lane, NewApiKey, QueueName,
+    QueueSettings, Refusal, TaskId, Timestamp, Worker, WorkerId, WorkerSpec, limits,
 };
 use tasklane_store::codec::LaneNumbers;
 use tasklane_store::{
-    Answer, Changed, ClaimRequest, Claimed, Cursor, Direction, ExecutedAndClaimed, FeedPage,
-    Finding, Overdue, Page, Prune, Pruned, Query, QueueState, Renewal, Renewed, Signal, Stats,
-    Status, Store, StoreError, StoredTask, Submission, SubmitRefusal, Submitted, Trail,
-    WorkerRefusal,
+    Answer, ApiKeyRefusal, AuditFrom, Changed, ClaimRequest, Claimed, Cursor, Direction,
+    ExecutedAndClaimed, FeedPage, Finding, Overdue, Page, Prune, Pruned, Query, QueueState,
+    Renewal, Renewed, Signal, Stats, Status, Store, StoreError, StoredTask, Submission,
+    SubmitRefusal, Submitted, Trail, WorkerRefusal,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -329,6 +329,27 @@ impl Store for SqliteStore {
             session.announce_purge(queues);
             Ok(())
         })
+    }
+
+    fn add_api_key(&self, key: NewApiKey) -> Answer<'_, Result<ApiKey, ApiKeyRefusal>> {
+        self.write(Class::Ordinary, 1, move |session| session.add_api_key(key))
+    }
+
+    fn api_keys(&self) -> Answer<'_, Vec<ApiKey>> {
+        self.read(|view| view.api_keys())
+    }
+
+    fn revoke_api_key(&self, id: ApiKeyId) -> Answer<'_, Option<ApiKey>> {
+        self.write(Class::Ordinary, 1, move |session| session.revoke_api_key(id))
+    }
+
+    fn append_audit(&self, entries: Vec<AuditEntry>) -> Answer<'_, Vec<AuditRecord>> {
+        let size = entries.len();
+        self.write(Class::Ordinary, size, move |session| session.append_audit(entries))
+    }
+
+    fn audit(&self, from: AuditFrom, limit: usize) -> Answer<'_, Vec<AuditRecord>> {
+        self.read(move |view| view.audit(from, limit))
     }
 
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {

@@ -72,6 +72,20 @@ pub enum SubmitProblem {
     Invalid(#[from] Invalid),
 }
 
+/// Why a key was not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApiKeyRefusal {
+    /// Another key has this id: make another.
+    #[error("there is a key with this id")]
+    Exists,
+    /// The store keeps as many as it may: revoked and expired ones go in time.
+    #[error("there are too many keys")]
+    TooMany,
+    /// A value is not acceptable at this moment.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+}
+
 /// Why a worker's call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerRefusal {

@@ -19,13 +19,13 @@ mod request;
 mod stats;
 mod store;
 
-pub use error::{StoreError, SubmitProblem, SubmitRefusal, WorkerRefusal};
+pub use error::{ApiKeyRefusal, StoreError, SubmitProblem, SubmitRefusal, WorkerRefusal};
 pub use feed::{
     Cursor, FeedEvent, FeedPage, Position, QueueChange, Reason, Subject, TaskNotice, WorkerChange,
 };
 pub use figures::{Figures, Spread, Tally};
 pub use maintenance::{Maintained, maintain};
-pub use query::{Filter, Page, PageCursor, Query, StoredTask, Trail};
+pub use query::{AuditFrom, Filter, Page, PageCursor, Query, StoredTask, Trail};
 pub use request::{
     Changed, ClaimRequest, Claimed, Direction, LeaseRef, Leases, Overdue, Prune, Pruned, Renewal,
     Renewed, Submission, Submitted,

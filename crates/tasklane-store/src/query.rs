@@ -7,6 +7,17 @@ use tasklane_core::{
     Entry, Invalid, Names, Priority, Problem, State, StateName, Task, Timestamp, WorkerId,
 };
 
+/// Where to read the audit log, and in which direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditFrom {
+    /// After this number, the oldest first; 0 for the oldest kept.
+    After(u64),
+    /// Before this number, the newest first.
+    Before(u64),
+    /// From the newest on back.
+    Newest,
+}
+
 /// A task with its bodies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredTask {

@@ -159,6 +159,12 @@ pub struct Prune {
     pub idempotency_for: Duration,
     /// How long dead workers are shown.
     pub workers_for: Duration,
+    /// How long keys that have expired or been revoked are shown.
+    pub api_keys_for: Duration,
+    /// How long records of the audit log are kept.
+    pub audit_for: Duration,
+    /// How many records of the audit log are kept at most.
+    pub audit_max: u64,
     /// Tasks to remove at most in this slice.
     pub limit: usize,
 }
@@ -173,6 +179,9 @@ impl Default for Prune {
             events_max: 10_000_000,
             idempotency_for: day,
             workers_for: Duration::from_secs(3_600),
+            api_keys_for: day * 30,
+            audit_for: day * 365,
+            audit_max: 1_000_000,
             limit: tasklane_core::limits::SLICE_TASKS,
         }
     }
@@ -196,6 +205,10 @@ pub struct Pruned {
     pub idempotency_records: u64,
     /// Dead workers.
     pub workers: u64,
+    /// Keys that had expired or been revoked.
+    pub api_keys: u64,
+    /// Records of the audit log.
+    pub audit_records: u64,
     /// There is more to remove.
     pub more: bool,
 }
@@ -214,6 +227,8 @@ impl Pruned {
         self.events += other.events;
         self.idempotency_records += other.idempotency_records;
         self.workers += other.workers;
+        self.api_keys += other.api_keys;
+        self.audit_records += other.audit_records;
         self.more = other.more;
     }
 }

@@ -4,14 +4,15 @@ use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 
+use tasklane_core::{ApiKey, ApiKeyId, AuditEntry, AuditRecord, NewApiKey};
 use tasklane_core::{Command, Lane, QueueName, QueueSettings, Refusal, TaskId};
 use tasklane_core::{Timestamp, Worker, WorkerId, WorkerSpec};
 use tokio::sync::watch;
 
-use crate::error::{StoreError, SubmitRefusal, WorkerRefusal};
+use crate::error::{ApiKeyRefusal, StoreError, SubmitRefusal, WorkerRefusal};
 use crate::feed::{Cursor, FeedPage, Position};
 use crate::figures::Figures;
-use crate::query::{Page, Query, StoredTask, Trail};
+use crate::query::{AuditFrom, Page, Query, StoredTask, Trail};
 use crate::request::{
     Changed, ClaimRequest, Claimed, Direction, Overdue, Prune, Pruned, Renewal, Renewed,
     Submission, Submitted,
@@ -109,6 +110,21 @@ pub trait Store: Send + Sync + 'static {
     /// Tells in the feed that an operator has cancelled what waited in these queues. Queues that
     /// are not known are left out.
     fn announce_purge(&self, queues: Vec<QueueName>) -> Answer<'_, ()>;
+
+    /// Makes an API key. Its end must be ahead.
+    fn add_api_key(&self, key: NewApiKey) -> Answer<'_, Result<ApiKey, ApiKeyRefusal>>;
+
+    /// All API keys, by id; those that no longer open anything included until they are pruned.
+    fn api_keys(&self) -> Answer<'_, Vec<ApiKey>>;
+
+    /// Takes an API key back for good; again changes nothing. `None` if there is none.
+    fn revoke_api_key(&self, id: ApiKeyId) -> Answer<'_, Option<ApiKey>>;
+
+    /// Adds to the audit log, numbered and chained without gaps, in one write.
+    fn append_audit(&self, entries: Vec<AuditEntry>) -> Answer<'_, Vec<AuditRecord>>;
+
+    /// Records of the audit log; at most `limit` of them.
+    fn audit(&self, from: AuditFrom, limit: usize) -> Answer<'_, Vec<AuditRecord>>;
 
     /// Events after a cursor, in order (S17).
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage>;

@@ -1,6 +1,10 @@
 //! `tasklane`: the server and, later, everything else in one binary.
 
+mod audit;
+mod keys;
 mod log;
+mod place;
+mod remote;
 mod serve;
 mod store;
 
@@ -23,11 +27,17 @@ struct Arguments {
 enum Command {
     /// Run a server.
     Serve(serve::Arguments),
+    /// Make, list and revoke API keys.
+    Keys(keys::Arguments),
+    /// Look at the audit log, and verify that nobody changed it.
+    Audit(audit::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Keys(arguments) => keys::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,6 +5,7 @@
 //! domain's: names in requests are plain text here, and become checked names in the server, which
 //! can say what is wrong with each.
 
+mod access;
 mod dead_letter;
 mod digits;
 mod event;
@@ -18,6 +19,7 @@ mod task;
 mod value;
 mod worker;
 
+pub use access::{AuditPage, AuditRecord, Key, KeyPage, MadeKey, NewKey, Scope};
 pub use dead_letter::{
     DeadLetterGroup, DeadLetterPage, DeadLetterSummary, ReplayMany, ReplayOne, Replayed,
     RetryDeadLetters,

@@ -159,6 +159,10 @@ pub struct Removed {
     pub idempotency_records: u64,
     /// Dead workers.
     pub workers: u64,
+    /// Keys that had expired or been revoked.
+    pub keys: u64,
+    /// Records of the audit log.
+    pub audit_records: u64,
     /// Time is up before everything was removed: call again.
     pub more: bool,
     /// How long it took.

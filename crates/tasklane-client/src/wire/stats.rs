@@ -22,12 +22,14 @@ pub struct QueueStats {
     pub total_tasks: u64,
     /// Workers by state.
     pub workers: WorkerCounts,
-    /// What was done lately.
-    pub throughput: Throughput,
+    /// What was done lately; absent for a key that does not reach everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Throughput>,
     /// How long tasks waited lately.
     pub waits: Waits,
-    /// What was recovered lately.
-    pub recovery: Recovery,
+    /// What was recovered lately; absent for a key that does not reach everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
 }
 
 /// Depths by base priority.
@@ -92,10 +94,12 @@ pub struct Throughput {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Waits {
-    /// Half of them no longer than this.
-    pub p50_seconds: Seconds,
-    /// All but a twentieth no longer than this.
-    pub p95_seconds: Seconds,
+    /// Half of them no longer than this; absent for a key that does not reach everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_seconds: Option<Seconds>,
+    /// All but a twentieth no longer than this; absent for a key that does not reach everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_seconds: Option<Seconds>,
     /// The longest time to the critical level: from then on only earlier tasks go first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bound_seconds: Option<Seconds>,

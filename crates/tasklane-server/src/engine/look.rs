@@ -1,6 +1,6 @@
 //! Looking at tasks.
 
-use tasklane_core::{Command, Order, QueueName, State, Task, TaskId, Timestamp};
+use tasklane_core::{Command, Order, QueueName, Reach, State, Task, TaskId, Timestamp};
 use tasklane_store::{Changed, Page, Query, Stats, StoredTask, Trail};
 
 use super::Engine;
@@ -8,6 +8,17 @@ use super::error::EngineError;
 use super::snapshot::Estimate;
 
 impl Engine {
+    /// Whether a task is within reach: others are not there. What a task is never changes, so that
+    /// a command may follow this look.
+    pub async fn must_reach(&self, reach: &Reach, id: TaskId) -> Result<(), EngineError> {
+        if reach.is_everything() {
+            return Ok(());
+        }
+        let stored = self.get(id).await?;
+        let holds = reach.holds(&stored.task.spec.lane);
+        holds.then_some(()).ok_or(EngineError::NotFound("task"))
+    }
+
     /// The task with this id.
     pub async fn get(&self, id: TaskId) -> Result<StoredTask, EngineError> {
         let found = self.store.get(vec![id]).await?.pop().flatten();

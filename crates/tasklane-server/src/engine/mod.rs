@@ -6,8 +6,10 @@
 //! nothing is parked ([`parking`]) until the store hints at something claimable, or until a
 //! submission comes that it can be served with in the same write.
 
+mod access;
 mod alarm;
 mod attempt;
+mod audit;
 mod batcher;
 mod breaker;
 mod bulletin;
@@ -26,6 +28,7 @@ mod parking;
 mod queue;
 mod readiness;
 mod reading;
+mod refusal;
 mod renew;
 mod roster;
 mod settle;
@@ -45,6 +48,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use access::{Access, Caller, Denied, Opened};
 pub use alarm::Alarm;
 pub use attempt::{Attempt, attempts};
 pub use breaker::Breaker;
@@ -57,6 +61,7 @@ pub use feed::{Feed, Noted, Place, Slice, Through};
 pub use fingerprint::fingerprint;
 pub use operate::{Sweep, Swept};
 pub use readiness::NotReady;
+pub(crate) use refusal::Refusal;
 pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
@@ -82,6 +87,8 @@ pub struct Engine {
     renewals: Arc<Batcher<renew::Renew>>,
     parking: Arc<Parking>,
     roster: Roster,
+    keyring: access::Keyring,
+    refusals: std::sync::Mutex<refusal::Refusals>,
     snapshot: Snapshot,
     alarm: Alarm,
     durability: Durability,
@@ -127,6 +134,8 @@ impl Engine {
             renewals: Batcher::new(renew::Renew { store: own() }, &errands, in_flight(1)),
             parking,
             roster: Roster::new(settings.health, settings.breaker),
+            keyring: access::Keyring::default(),
+            refusals: std::sync::Mutex::default(),
             snapshot: Snapshot::default(),
             alarm: Alarm::default(),
             durability: store.status().durability,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tasklane_core::limits::{EXAMINED_MAX, PAGE_MAX, SLICE_TASKS};
-use tasklane_core::{Command, Intent, QueueName, Refusal, TaskId};
+use tasklane_core::{Command, Intent, QueueName, Reach, Refusal, TaskId};
 use tasklane_store::{Changed, Filter, PageCursor, Prune, Pruned, Query, StoredTask};
 
 use super::Engine;
@@ -117,6 +117,30 @@ impl Engine {
             self.execute_all(slice, intent, &mut swept).await?;
         }
         swept.log(what, started);
+        Ok(swept)
+    }
+
+    /// Does the same to those of these tasks that are within reach; the others are not there.
+    pub async fn change_within(
+        &self,
+        reach: &Reach,
+        what: &'static str,
+        ids: &[TaskId],
+        intent: &Intent,
+    ) -> Result<Swept, EngineError> {
+        if reach.is_everything() {
+            return self.change_these(what, ids, intent).await;
+        }
+        let mut there = Vec::with_capacity(ids.len());
+        for slice in ids.chunks(SLICE_TASKS) {
+            there.extend(self.store.get(slice.to_vec()).await?);
+        }
+        let within = |stored: &StoredTask| reach.holds(&stored.task.spec.lane);
+        let (own, others): (Vec<_>, Vec<_>) =
+            ids.iter().zip(there).partition(|(_, stored)| stored.as_ref().is_some_and(within));
+        let own: Vec<_> = own.into_iter().map(|(id, _)| *id).collect();
+        let mut swept = self.change_these(what, &own, intent).await?;
+        swept.refused.extend(others.into_iter().map(|(id, _)| (*id, Refusal::NotFound)));
         Ok(swept)
     }
 

@@ -146,6 +146,11 @@ impl Roster {
         self.lock().get(&worker).map(|member| member.state)
     }
 
+    /// What a worker said of itself, where that is known.
+    pub(super) fn spec(&self, worker: WorkerId) -> Option<Arc<WorkerSpec>> {
+        self.lock().get(&worker)?.spec.clone()
+    }
+
     /// A worker's breaker.
     pub(super) fn breaker(&self, worker: WorkerId) -> Breaker {
         self.lock().get(&worker).map(|member| member.breaker).unwrap_or_default()

@@ -11,9 +11,9 @@ use super::filter::{COUNTS, CURSOR, PAGE, TASKS};
 use super::list::{changed, matched, next_cursor};
 use super::problem::{self, Refused};
 use super::query::{Nothing, Parameters, parameters};
-use super::task::task_id;
+use super::task::reached;
 use super::{App, body, filter, render, respond, story};
-use crate::engine::{Engine, Sweep, Swept, attempts, fingerprint};
+use crate::engine::{Caller, Engine, Sweep, Swept, attempts, fingerprint};
 use crate::limits::REPLAY_RATE_MAX;
 
 use wire::{KindWord, TaskIdText, Time};
@@ -36,9 +36,10 @@ parameters!(
     responses((status = 200, description = "A page", body = wire::DeadLetterPage)))]
 pub(crate) async fn list_dead_letters(
     State(engine): App,
+    caller: Caller,
     parameters: Parameters<ListDeadLetters>,
 ) -> Result<Response, Refused> {
-    let filter = dead(filter::from_query(&parameters)?);
+    let filter = dead(filter::from_query(&parameters, &caller.reach)?);
     let mut query = filter::page(&parameters, filter.clone())?;
     query.bodies = true;
     let page = engine.list(query).await?;
@@ -58,10 +59,11 @@ pub(crate) async fn list_dead_letters(
     responses((status = 200, description = "The whole task", body = wire::Task)))]
 pub(crate) async fn get_dead_letter(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    let id = task_id(&id)?;
+    let id = reached(&engine, &caller, &id).await?;
     let stored = engine.get(id).await?;
     if stored.task.state.name() != StateName::DeadLetter {
         return Err(Refused::not_found("dead letter"));
@@ -97,11 +99,12 @@ fn shown(engine: &Engine, stored: StoredTask) -> wire::Task {
             content_type = "application/problem+json")))]
 pub(crate) async fn replay_dead_letter(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let id = task_id(&id)?;
+    let id = reached(&engine, &caller, &id).await?;
     let bytes = body::read_optional(&engine, request).await?;
     let wanted: wire::ReplayOne = match &bytes {
         Some(bytes) => body::parse(bytes)?,
@@ -133,12 +136,13 @@ pub(crate) async fn replay_one(
         body = ReplayDone)))]
 pub(crate) async fn replay_dead_letters(
     State(engine): App,
+    caller: Caller,
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
     let bytes = body::read(&engine, request).await?;
     let wanted: wire::ReplayMany = body::parse(&bytes)?;
-    let mut filter = filter::from_body(&wanted.filter, "/filter")?;
+    let mut filter = filter::within(filter::from_body(&wanted.filter, "/filter")?, &caller.reach);
     filter::only_states(&mut filter, &[StateName::DeadLetter], "/filter/states")?;
     if wanted.rate_per_second.is_some_and(|rate| !(1..=REPLAY_RATE_MAX).contains(&rate)) {
         let invalid = Invalid::out_of_range("rate_per_second", "1 to 100000");
@@ -185,9 +189,10 @@ fn replayed(engine: &Engine, swept: &Swept) -> Response {
     responses((status = 200, description = "The groups", body = wire::DeadLetterSummary)))]
 pub(crate) async fn summarise_dead_letters(
     State(engine): App,
+    caller: Caller,
     parameters: Parameters<ChooseDeadLetters>,
 ) -> Result<Response, Refused> {
-    let summary = engine.summarise(filter::from_query(&parameters)?).await?;
+    let summary = engine.summarise(filter::from_query(&parameters, &caller.reach)?).await?;
     let group = |group: crate::engine::Group| {
         let failure = group.failure.as_deref();
         wire::DeadLetterGroup {
@@ -219,10 +224,11 @@ pub(crate) async fn summarise_dead_letters(
             content_type = "application/problem+json")))]
 pub(crate) async fn discard_dead_letter(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    let id = task_id(&id)?;
+    let id = reached(&engine, &caller, &id).await?;
     must_be_dead(&engine, id).await?;
     engine.execute_one(Command { task: id, intent: Intent::Discard }).await?;
     Ok(respond::gone(&engine))
@@ -236,6 +242,7 @@ pub(crate) async fn discard_dead_letter(
             content_type = "application/problem+json")))]
 pub(crate) async fn retry_dead_letters(
     State(engine): App,
+    caller: Caller,
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
@@ -244,6 +251,7 @@ pub(crate) async fn retry_dead_letters(
     let intent = Intent::Retry { reset_attempts: true, priority: None };
     let swept = match (wanted.task_id, wanted.retry_all) {
         (Some(TaskIdText(id)), false) => {
+            engine.must_reach(&caller.reach, id).await?;
             must_be_dead(&engine, id).await?;
             let mut swept = engine.change_these("retry a dead letter", &[id], &intent).await?;
             if let Some((_, refusal)) = swept.refused.pop() {
@@ -253,7 +261,8 @@ pub(crate) async fn retry_dead_letters(
         }
         (None, true) => {
             let after = wanted.cursor.as_deref().map(filter::cursor).transpose()?;
-            let (what, filter) = ("retry dead letters", dead(Filter::default()));
+            let filter = dead(filter::within(Filter::default(), &caller.reach));
+            let what = "retry dead letters";
             engine.sweep(Sweep { what, filter, after, intent, per_second: None }).await?
         }
         _ => {
@@ -271,10 +280,11 @@ pub(crate) async fn retry_dead_letters(
     responses((status = 200, description = "What was discarded", body = wire::Changed)))]
 pub(crate) async fn discard_dead_letters(
     State(engine): App,
+    caller: Caller,
     parameters: Parameters<DiscardDeadLetters>,
 ) -> Result<Response, Refused> {
     let after = filter::after(&parameters)?;
-    let filter = dead(filter::from_query(&parameters)?);
+    let filter = dead(filter::from_query(&parameters, &caller.reach)?);
     let (what, intent) = ("discard dead letters", Intent::Discard);
     let swept = engine.sweep(Sweep { what, filter, after, intent, per_second: None }).await?;
     Ok(changed(&engine, &swept))

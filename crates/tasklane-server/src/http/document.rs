@@ -2,20 +2,26 @@
 
 use std::sync::OnceLock;
 
+use axum::http::Method;
 use tasklane_client::wire;
+use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::{
     ContentBuilder, OpenApi as Document, Ref, RefOr, ResponseBuilder, Schema, ServerBuilder,
 };
 use utoipa::{OpenApi, ToSchema};
 
+use super::permission::{self, Needs};
 use super::problem::{KINDS, Kind};
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Tasklane",
-        description = "A task queue: submit tasks, let workers claim them by priority, watch it live.\n\nTimes are RFC 3339 in UTC. Members that are absent are left out, never null; unknown members and parameters are refused. Every refusal is `application/problem+json`; its `type` is the word to act on. Every answer has `X-Request-Id`; answers to writes have `Durability`."
+        description = "A task queue: submit tasks, let workers claim them by priority, watch it live.\n\nTimes are RFC 3339 in UTC. Members that are absent are left out, never null; unknown members and parameters are refused. Every refusal is `application/problem+json`; its `type` is the word to act on. Where the server asks for keys, send one as `Authorization: Bearer` or `X-API-Key`; `x-scope` names the scope that a call needs, and what is out of a key's reach is not there for it. Every answer has `X-Request-Id`; answers to writes have `Durability`."
     ),
     components(schemas(wire::Problem, wire::FieldError)),
     tags(
@@ -49,10 +55,15 @@ fn finished(mut document: Document) -> Document {
     document.servers = Some(vec![
         ServerBuilder::new().url("/").description(Some("The server of this document")).build(),
     ]);
+    let components = document.components.get_or_insert_default();
+    for (name, scheme) in schemes() {
+        components.add_security_scheme(name, scheme);
+    }
     for (path, item) in &mut document.paths.paths {
-        for operation in operations(item) {
+        for (method, operation) in operations(item) {
             simplify_body(operation);
             add_refusals(operation);
+            add_needs(operation, permission::of(&method, path));
             if path.starts_with("/admin") {
                 operation.tags = Some(vec!["operators".to_owned()]);
                 let own = operation.operation_id.take().unwrap_or_default();
@@ -63,9 +74,45 @@ fn finished(mut document: Document) -> Document {
     document
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     let PathItem { get, put, post, delete, patch, .. } = item;
-    [get, put, post, delete, patch].into_iter().flatten()
+    let all = [
+        (Method::GET, get),
+        (Method::PUT, put),
+        (Method::POST, post),
+        (Method::DELETE, delete),
+        (Method::PATCH, patch),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+/// Says which scope a key needs for a call, and how it is refused without.
+fn add_needs(operation: &mut Operation, needs: Needs) {
+    let Needs::Verb(verb) = needs else {
+        operation.security = Some(Vec::new());
+        return;
+    };
+    let either = ["bearer", "api_key"];
+    let requirement = |scheme: &str| SecurityRequirement::new(scheme, [verb.as_str()]);
+    operation.security = Some(either.into_iter().map(requirement).collect());
+    let scope: Extensions = [("x-scope", verb.as_str())].into_iter().collect();
+    operation.extensions.get_or_insert_default().merge(scope);
+    for status in [401, 403] {
+        let kinds: Vec<_> = KINDS.iter().filter(|kind| kind.status.as_u16() == status).collect();
+        let refusal = refusal(&kinds).into();
+        operation.responses.responses.entry(status.to_string()).or_insert(refusal);
+    }
+}
+
+/// The two ways to send a key.
+fn schemes() -> [(&'static str, SecurityScheme); 2] {
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
+    let bearer = bearer.description(Some("A key; its scopes say what it may do")).build();
+    let header = ApiKeyValue::with_description("X-API-Key", "The same in another header");
+    [
+        ("bearer", SecurityScheme::Http(bearer)),
+        ("api_key", SecurityScheme::ApiKey(ApiKey::Header(header))),
+    ]
 }
 
 /// A body that may be left out is not required; it need not be said to be null as well.
@@ -125,7 +172,7 @@ mod tests {
         let mut names = HashSet::new();
         let mut count = 0;
         for (path, item) in &mut document.paths.paths {
-            for operation in operations(item) {
+            for (_, operation) in operations(item) {
                 count += 1;
                 assert!(operation.summary.is_some(), "{path} has no summary");
                 assert_eq!(operation.tags.as_ref().map(Vec::len), Some(1), "{path}");

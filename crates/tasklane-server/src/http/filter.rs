@@ -1,7 +1,7 @@
 //! Which tasks are meant: as a query says it, and as a body does.
 
 use tasklane_client::wire;
-use tasklane_core::{Invalid, Metadata, Names, Pattern, StateName, limits};
+use tasklane_core::{Invalid, Metadata, Names, Pattern, Reach, StateName, limits};
 use tasklane_store::{Filter, PageCursor, Query};
 
 use super::problem::{self, Refused};
@@ -44,6 +44,7 @@ pub(crate) const COUNTS: &[Known] =
 /// The filter of a query string.
 pub(crate) fn from_query<K: KnownParameters>(
     parameters: &Parameters<K>,
+    reach: &Reach,
 ) -> Result<Filter, Refused> {
     let names = |field: &'static str| match parameters.text(field)? {
         None => Ok(Names::All),
@@ -51,7 +52,7 @@ pub(crate) fn from_query<K: KnownParameters>(
     };
     let labels = Metadata::new(parameters.beginning_with("metadata."))
         .map_err(|invalid| at_parameter(&invalid))?;
-    Ok(Filter {
+    let wanted = Filter {
         states: parameters.states("state")?,
         queues: names("queue")?,
         types: names("type")?,
@@ -62,10 +63,17 @@ pub(crate) fn from_query<K: KnownParameters>(
         created_before: parameters.time("created_before")?,
         in_state_before: None,
         error: parameters.text("error")?.map(Into::into),
-    })
+    };
+    Ok(within(wanted, reach))
 }
 
-/// The filter of a body; `under` is the pointer to it.
+/// What is left of a filter within somebody's reach: the store looks for nothing else.
+pub(crate) fn within(filter: Filter, reach: &Reach) -> Filter {
+    let (queues, types) = (filter.queues.and(&reach.queues), filter.types.and(&reach.types));
+    Filter { queues, types, ..filter }
+}
+
+/// The filter of a body, not narrowed yet; `under` is the pointer to it.
 pub(crate) fn from_body(filter: &wire::TaskFilter, under: &str) -> Result<Filter, Refused> {
     let refused = |invalid: Invalid| Refused::invalid(under, &invalid);
     let names = |field: &'static str, text: &Option<Box<str>>| match text {
@@ -169,7 +177,7 @@ mod tests {
     parameters!(Sample = [TASKS, STATE, PAGE]);
 
     fn filter(query: &str) -> Result<Filter, Refused> {
-        from_query(&Parameters::<Sample>::read(query).unwrap())
+        from_query(&Parameters::<Sample>::read(query).unwrap(), &Reach::default())
     }
 
     #[test]
@@ -184,6 +192,18 @@ mod tests {
         assert_eq!(query.unwrap(), body);
         assert!(at_least_one(&body).is_ok());
         assert!(at_least_one(&filter("").unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_filter_never_means_more_than_is_within_reach() {
+        let names = |text| names("queue", text).unwrap();
+        let reach = Reach { queues: names("mail*"), types: Names::All };
+        let narrowed = |query: &str| {
+            from_query(&Parameters::<Sample>::read(query).unwrap(), &reach).unwrap().queues
+        };
+        assert_eq!(narrowed(""), names("mail*"));
+        assert_eq!(narrowed("queue=mail.eu"), names("mail.eu"));
+        assert!(narrowed("queue=video").is_none());
     }
 
     #[test]

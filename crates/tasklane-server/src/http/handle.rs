@@ -9,18 +9,21 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tower::Service;
 
-use super::metrics;
 use super::problem::{self, Refused};
 use super::shortcut::Shortcut;
+use super::{guard, metrics};
 use crate::engine::Engine;
 use crate::limits::{HEADERS_BYTES_MAX, URI_BYTES_MAX};
 use crate::server::Line;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// Longer ids of clients are replaced.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
@@ -34,8 +37,11 @@ pub(crate) struct Front {
 impl Front {
     pub(crate) fn new(engine: Arc<Engine>) -> Arc<Self> {
         let (router, _) = super::routes();
-        let router =
-            router.with_state(Arc::clone(&engine)).layer(super::metrics::Measure(engine.clone()));
+        let guard = from_fn_with_state(Arc::clone(&engine), guard::guard);
+        let router = router
+            .with_state(Arc::clone(&engine))
+            .layer(guard)
+            .layer(metrics::Measure(Arc::clone(&engine)));
         Arc::new(Self { router, engine, ids: RequestIds::new() })
     }
 
@@ -53,7 +59,11 @@ impl Front {
             self.engine.metrics().rejected(refused.kind().word);
             refused.into_response()
         } else if let Some((shortcut, id)) = Shortcut::find(request.method(), uri.path()) {
-            let answer = shortcut.answer(Arc::clone(&self.engine), id, request).await;
+            let (route, verb) = (shortcut.route(), shortcut.verb());
+            let answer = match guard::admit(&self.engine, &request, route, verb, &line) {
+                Ok(caller) => shortcut.answer(Arc::clone(&self.engine), caller, id, request).await,
+                Err(refused) => Err(refused),
+            };
             let response = answer.unwrap_or_else(Refused::into_response);
             metrics::note(&self.engine, shortcut.route(), &response, started);
             response
@@ -75,7 +85,11 @@ impl Front {
                 took_ms = started.elapsed().as_secs_f64() * 1e3,
             );
         }
-        response.headers_mut().insert(REQUEST_ID, request_id);
+        let headers = response.headers_mut();
+        headers.insert(REQUEST_ID, request_id);
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        // Tasks are nobody's to keep on the way, unless an answer says otherwise.
+        headers.entry(header::CACHE_CONTROL).or_insert(NO_STORE);
         Ok(response)
     }
 

@@ -5,10 +5,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use tasklane_client::wire::{self, Seconds, Time};
 
-use super::problem::Refused;
+use super::problem::{self, Refused};
 use super::query::{Form, Known, Parameters, known, parameters};
 use super::{App, respond};
-use crate::engine::{MinuteFigures, StatisticsNow};
+use crate::engine::{Caller, MinuteFigures, StatisticsNow};
 use crate::limits::MINUTES_MAX;
 
 /// Minutes shown when nobody says how many.
@@ -36,8 +36,13 @@ parameters!(
         body = wire::Minutes)))]
 pub(crate) async fn minutes(
     State(engine): App,
+    caller: Caller,
     parameters: Parameters<LastMinutes>,
 ) -> Result<Response, Refused> {
+    if !caller.reach.is_everything() {
+        let detail = "figures are of all queues: the key's scope must not name queues or types";
+        return Err(Refused::new(problem::FORBIDDEN, detail));
+    }
     let count = parameters.number("minutes", 1..=MINUTES_MAX as u64)?;
     let count = count.map_or(MINUTES_SHOWN, |count| count as usize);
     let minutes = engine.statistics().minutes(count).iter().map(minute).collect();

@@ -11,7 +11,7 @@ use super::filter::{COUNTS, PAGE, STATE, TASKS};
 use super::problem::Refused;
 use super::query::{Form, Known, Nothing, Parameters, known, parameters};
 use super::{App, body, filter, render, respond};
-use crate::engine::{Engine, Sweep, Swept};
+use crate::engine::{Caller, Engine, Sweep, Swept};
 
 const BODIES: &[Known] =
     &[known("payloads", Form::Flag, "`true`: with payloads and results, which lists leave out.")];
@@ -29,9 +29,10 @@ parameters!(
     responses((status = 200, description = "A page", body = wire::TaskPage)))]
 pub(crate) async fn list_tasks(
     State(engine): App,
+    caller: Caller,
     parameters: Parameters<ListTasks>,
 ) -> Result<Response, Refused> {
-    let filter = filter::from_query(&parameters)?;
+    let filter = filter::from_query(&parameters, &caller.reach)?;
     let mut query = filter::page(&parameters, filter)?;
     query.bodies = parameters.flag("payloads")?;
     let counted = parameters.flag("counts")?;
@@ -77,6 +78,7 @@ fn shown(engine: &Engine, page: Page, bodies: bool) -> Vec<wire::Task> {
             body = Done)))]
 pub(crate) async fn cancel_tasks(
     State(engine): App,
+    caller: Caller,
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
@@ -84,6 +86,7 @@ pub(crate) async fn cancel_tasks(
     let wanted: wire::CancelMany = body::parse(&bytes)?;
     let mut filter = filter::from_body(&wanted.filter, "/filter")?;
     filter::at_least_one(&filter)?;
+    filter = filter::within(filter, &caller.reach);
     let live: Vec<_> = StateName::ALL.into_iter().filter(|state| !state.is_terminal()).collect();
     filter::only_states(&mut filter, &live, "/filter/states")?;
     if wanted.dry_run {

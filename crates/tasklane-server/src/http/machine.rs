@@ -72,12 +72,11 @@ pub(crate) async fn docs_style() -> Response {
 
 fn asset(content_type: &'static str, text: &'static str) -> Response {
     let policy = HeaderName::from_static("content-security-policy");
-    let sniffing = HeaderName::from_static("x-content-type-options");
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (policy, HeaderValue::from_static(DOCS_POLICY)),
-        (sniffing, HeaderValue::from_static("nosniff")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     ];
     (headers, text).into_response()
 }

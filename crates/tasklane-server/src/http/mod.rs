@@ -4,6 +4,7 @@ mod body;
 mod dead_letter;
 mod document;
 mod filter;
+mod guard;
 mod handle;
 mod lately;
 mod list;
@@ -11,6 +12,8 @@ mod live;
 mod machine;
 mod metrics;
 mod operator;
+mod origin;
+mod permission;
 mod problem;
 mod query;
 mod receive;
@@ -90,11 +93,14 @@ fn workers() -> OpenApiRouter<Arc<Engine>> {
 }
 
 fn operators() -> OpenApiRouter<Arc<Engine>> {
-    use operator::{maintenance, queue, task, worker};
+    use operator::{audit, key, maintenance, queue, task, worker};
     OpenApiRouter::new()
         .routes(routes!(maintenance::get_health))
         .routes(routes!(maintenance::clean_up))
         .routes(routes!(maintenance::back_up))
+        .routes(routes!(key::list_keys, key::create_key))
+        .routes(routes!(key::revoke_key))
+        .routes(routes!(audit::list_audit))
         .routes(routes!(worker::list_workers))
         .routes(routes!(worker::get_worker))
         .routes(routes!(worker::pause_worker))

@@ -43,6 +43,8 @@ kinds! {
     OUT_OF_RANGE = UNPROCESSABLE_ENTITY, "out-of-range", "A value is out of range";
     INVALID_CHARACTERS = UNPROCESSABLE_ENTITY, "invalid-characters", "A text has characters that are not allowed";
     IDEMPOTENCY_MISMATCH = UNPROCESSABLE_ENTITY, "idempotency-mismatch", "The key or id was used with another body";
+    UNAUTHENTICATED = UNAUTHORIZED, "unauthenticated", "A key is needed";
+    FORBIDDEN = FORBIDDEN, "forbidden", "The key does not allow that";
     NOT_FOUND = NOT_FOUND, "not-found", "There is no such thing";
     WORKER_GONE = GONE, "worker-gone", "The worker is not known any more; register again";
     LEASE_LOST = CONFLICT, "lease-lost", "The lease is not held";
@@ -65,6 +67,9 @@ kinds! {
 
 /// How long to wait before trying again, unless something better is known.
 const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// How to say who one is.
+const BEARER: HeaderValue = HeaderValue::from_static("Bearer realm=\"tasklane\"");
 
 /// A refusal, still without the request it answers: the outermost layer adds that and renders it.
 #[derive(Debug, Clone)]
@@ -156,6 +161,9 @@ impl IntoResponse for Refused {
         if matches!(self.kind.status.as_u16(), 429 | 503) {
             let seconds = HeaderValue::from(RETRY_AFTER_SECONDS);
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        if self.kind == UNAUTHENTICATED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, BEARER);
         }
         response.extensions_mut().insert(self);
         response

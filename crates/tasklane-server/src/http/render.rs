@@ -2,11 +2,17 @@
 
 use tasklane_client::wire;
 use tasklane_core::{
-    Backoff, Failure, Jitter, Lease, Order, Progress, RetryPolicy, State, Task, Timestamp,
+    Backoff, Failure, Jitter, Lease, Names, Order, Progress, RetryPolicy, State, Task, Timestamp,
 };
 use tasklane_store::{Changed, Claimed, StoredTask};
 
 use wire::{KindWord, PriorityWord, Seconds, StateWord, TaskIdText, Time, TokenText, WorkerIdText};
+
+/// Names as patterns; `None` for all.
+pub(crate) fn names(names: &Names) -> Option<Vec<Box<str>>> {
+    let Names::Matching(patterns) = names else { return None };
+    Some(patterns.iter().map(|pattern| pattern.to_string().into()).collect())
+}
 
 /// A task with its bodies.
 pub(crate) fn stored(stored: StoredTask, order: &Order, now: Timestamp) -> wire::Task {

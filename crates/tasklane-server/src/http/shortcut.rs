@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::http::Method;
 use axum::response::Response;
+use tasklane_core::Verb;
 
 use super::problem::Refused;
 use super::{task, worker};
-use crate::engine::Engine;
+use crate::engine::{Caller, Engine};
 
 /// A call that goes past the router, to the handler that the router has for it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,19 +60,28 @@ impl Shortcut {
         }
     }
 
+    /// What it needs.
+    pub(super) const fn verb(self) -> Verb {
+        match self {
+            Self::Submit | Self::SubmitBatch => Verb::Submit,
+            Self::Poll | Self::Result | Self::Heartbeat => Verb::Work,
+        }
+    }
+
     pub(super) async fn answer(
         self,
         engine: Arc<Engine>,
+        caller: Caller,
         id: &str,
         request: Request,
     ) -> Result<Response, Refused> {
         let engine = State(engine);
         match self {
-            Self::Submit => task::submit(engine, request).await,
-            Self::SubmitBatch => task::submit_batch(engine, request).await,
-            Self::Poll => worker::poll(engine, Path(id.into()), request).await,
-            Self::Result => worker::result(engine, Path(id.into()), request).await,
-            Self::Heartbeat => worker::heartbeat(engine, Path(id.into()), request).await,
+            Self::Submit => task::submit(engine, caller, request).await,
+            Self::SubmitBatch => task::submit_batch(engine, caller, request).await,
+            Self::Poll => worker::poll(engine, caller, Path(id.into()), request).await,
+            Self::Result => worker::result(engine, caller, Path(id.into()), request).await,
+            Self::Heartbeat => worker::heartbeat(engine, caller, Path(id.into()), request).await,
         }
     }
 }
@@ -79,6 +89,7 @@ impl Shortcut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::permission::{self, Needs};
 
     #[test]
     fn every_shortcut_is_a_route() {
@@ -90,6 +101,8 @@ mod tests {
             let id = if called == shortcut.route() { "" } else { "7" };
             assert_eq!(Shortcut::find(&Method::POST, &called), Some((shortcut, id)));
             assert_eq!(Shortcut::find(&Method::GET, &called), None);
+            let needs = permission::of(&Method::POST, shortcut.route());
+            assert_eq!(needs, Needs::Verb(shortcut.verb()), "{shortcut:?}");
         }
     }
 

@@ -6,13 +6,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tasklane_client::wire;
-use tasklane_core::{Priority, QueueName, StateName, Worker, WorkerState};
+use tasklane_core::{Priority, QueueName, Reach, StateName, Worker, WorkerState};
 use tasklane_store::{LaneStats, QueueState, Stats};
 
 use super::problem::Refused;
 use super::query::{Form, Known, Parameters, known, parameters};
 use super::{App, lately, respond};
-use crate::engine::Engine;
+use crate::engine::{Caller, Engine};
 
 use wire::Seconds;
 
@@ -26,11 +26,12 @@ parameters!(
 /// Look at the counters
 ///
 /// Depths come from counters and never from a scan. Workers and what was done lately are those of
-/// all queues.
+/// all queues; a key that reaches only some of them is not told what was done lately.
 #[utoipa::path(get, path = "/queue/stats", tag = "producers", params(QueueStats),
     responses((status = 200, description = "The counters", body = wire::QueueStats)))]
 pub(crate) async fn queue_stats(
     State(engine): App,
+    caller: Caller,
     parameters: Parameters<QueueStats>,
 ) -> Result<Response, Refused> {
     let queue = match parameters.text("queue")? {
@@ -40,7 +41,7 @@ pub(crate) async fn queue_stats(
             Refused::field(kind, "?queue", kind.word, invalid.problem.to_string())
         })?),
     };
-    let stats = gather(&engine, queue.as_ref()).await?;
+    let stats = gather(&engine, queue.as_ref(), &caller.reach).await?;
     Ok(respond::json(StatusCode::OK, &stats))
 }
 
@@ -48,9 +49,12 @@ pub(crate) async fn queue_stats(
 pub(crate) async fn gather(
     engine: &Engine,
     queue: Option<&QueueName>,
+    reach: &Reach,
 ) -> Result<wire::QueueStats, Refused> {
     let mut stats = engine.stats().await?;
     let mut queues = engine.queues().await?;
+    queues.retain(|state| reach.queues.contain(state.queue.as_str()));
+    stats.lanes.retain(|lane| reach.holds(&lane.lane));
     if let Some(queue) = queue {
         queues.retain(|state| state.queue == *queue);
         stats.lanes.retain(|lane| lane.lane.queue == *queue);
@@ -59,8 +63,11 @@ pub(crate) async fn gather(
         }
     }
     let workers = engine.workers().await?;
-    let workers: Vec<_> = workers.into_iter().map(|(worker, _)| worker).collect();
-    Ok(counted(&stats, &queues, &workers, &Lately::of(engine)))
+    let workers = workers.into_iter().map(|(worker, _)| worker);
+    let workers: Vec<_> = workers.filter(|worker| reach.touches(&worker.spec.selection)).collect();
+    // What was done lately is counted for all queues together.
+    let lately = reach.is_everything().then(|| Lately::of(engine));
+    Ok(counted(&stats, &queues, &workers, lately.as_ref()))
 }
 
 /// What was done lately, in all queues.
@@ -91,7 +98,7 @@ fn counted(
     stats: &Stats,
     queues: &[QueueState],
     workers: &[Worker],
-    lately: &Lately,
+    lately: Option<&Lately>,
 ) -> wire::QueueStats {
     let total = |state| stats.total(state);
     wire::QueueStats {
@@ -107,13 +114,13 @@ fn counted(
         dlq_size: total(StateName::DeadLetter),
         total_tasks: StateName::ALL.into_iter().map(total).sum(),
         workers: worker_counts(workers),
-        throughput: lately.throughput,
+        throughput: lately.map(|lately| lately.throughput),
         waits: wire::Waits {
-            p50_seconds: Seconds(lately.wait_p50),
-            p95_seconds: Seconds(lately.wait_p95),
+            p50_seconds: lately.map(|lately| Seconds(lately.wait_p50)),
+            p95_seconds: lately.map(|lately| Seconds(lately.wait_p95)),
             max_bound_seconds: bound(queues).map(Seconds),
         },
-        recovery: lately.recovery,
+        recovery: lately.map(|lately| lately.recovery),
     }
 }
 

@@ -8,9 +8,9 @@ use tasklane_core::{Entry, Event, Priority, Timestamp, WorkerId};
 
 use super::problem::Refused;
 use super::query::{Nothing, Parameters};
-use super::task::task_id;
+use super::task::reached;
 use super::{App, render, respond};
-use crate::engine::{Attempt, Explanation, Obstacle};
+use crate::engine::{Attempt, Caller, Explanation, Obstacle};
 
 use wire::{NumberText, PriorityWord, Seconds, StateWord, TaskIdText, Time, WorkerIdText};
 
@@ -20,10 +20,11 @@ use wire::{NumberText, PriorityWord, Seconds, StateWord, TaskIdText, Time, Worke
     responses((status = 200, description = "Its history, in order", body = wire::History)))]
 pub(crate) async fn task_history(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    let id = task_id(&id)?;
+    let id = reached(&engine, &caller, &id).await?;
     let trail = engine.trail(id).await?;
     let history = history(&trail.entries);
     let answer = wire::History { task_id: TaskIdText(id), history, cut: trail.cut };
@@ -36,10 +37,11 @@ pub(crate) async fn task_history(
     responses((status = 200, description = "Its progress", body = wire::TaskProgress)))]
 pub(crate) async fn task_progress(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    let stored = engine.get(task_id(&id)?).await?;
+    let stored = engine.get(reached(&engine, &caller, &id).await?).await?;
     let order = engine.order(&stored.task.spec.lane.queue);
     let task = render::task(&stored.task, &order, engine.now());
     let answer = wire::TaskProgress {
@@ -58,10 +60,12 @@ pub(crate) async fn task_progress(
     responses((status = 200, description = "Why, in words and data", body = wire::Explanation)))]
 pub(crate) async fn explain_task(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    let (task, explanation) = engine.explain(task_id(&id)?).await?;
+    let id = reached(&engine, &caller, &id).await?;
+    let (task, explanation) = engine.explain(id).await?;
     let Explanation { summary, obstacles, estimate, bound } = explanation;
     let answer = wire::Explanation {
         task_id: TaskIdText(task.id),

@@ -4,13 +4,13 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use tasklane_client::wire;
-use tasklane_core::{Command, IdempotencyKey, Intent, StateName, TaskId};
+use tasklane_core::{Command, IdempotencyKey, Intent, NewTask, Reach, StateName, TaskId};
 use tasklane_store::Submitted;
 
 use super::problem::{self, Refused};
 use super::query::{Form, Known, Nothing, Parameters, known, parameters};
 use super::{App, body, receive, render, respond, story};
-use crate::engine::Engine;
+use crate::engine::{Caller, Engine};
 use crate::limits::WAIT_MAX;
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -19,7 +19,11 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Submit a task
 #[utoipa::path(post, path = "/api/v1/tasks", tag = "producers", request_body = wire::NewTask,
     responses((status = 201, body = wire::Task), (status = 200, body = wire::Task)))]
-pub(crate) async fn submit(State(engine): App, request: Request) -> Result<Response, Refused> {
+pub(crate) async fn submit(
+    State(engine): App,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Refused> {
     let trace = receive::trace(request.headers());
     let key = header_key(&request)?;
     let bytes = body::read(&engine, request).await?;
@@ -34,6 +38,7 @@ pub(crate) async fn submit(State(engine): App, request: Request) -> Result<Respo
         }
         task.idempotency_key = Some(key);
     }
+    must_take(&caller, &task)?;
     let (submitted, stored) = engine.submit_one(task).await?;
     let Some(stored) = stored else {
         let mut response = respond::written(&engine, StatusCode::OK, &receipt(&submitted));
@@ -51,6 +56,16 @@ pub(crate) async fn submit(State(engine): App, request: Request) -> Result<Respo
         mark_replayed(&mut response);
     }
     Ok(response)
+}
+
+/// A key may bring in only what is within its reach.
+fn must_take(caller: &Caller, task: &NewTask) -> Result<(), Refused> {
+    let Reach { queues, types } = &caller.reach;
+    if queues.contain(task.queue.as_str()) && types.contain(task.task_type.as_str()) {
+        return Ok(());
+    }
+    let detail = "the key does not submit tasks of this type to this queue";
+    Err(Refused::new(problem::FORBIDDEN, detail))
 }
 
 fn header_key(request: &Request) -> Result<Option<IdempotencyKey>, Refused> {
@@ -84,6 +99,7 @@ fn receipt(submitted: &Submitted) -> wire::Receipt {
     responses((status = 201, body = wire::BatchAnswer)))]
 pub(crate) async fn submit_batch(
     State(engine): App,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Refused> {
     let trace = receive::trace(request.headers());
@@ -99,6 +115,7 @@ pub(crate) async fn submit_batch(
     for (index, sent) in batch.tasks.iter().enumerate() {
         let task = receive::new_task(&bytes, sent, trace.as_ref(), &mut names)
             .map_err(|invalid| Refused::invalid(&format!("/tasks/{index}"), &invalid))?;
+        must_take(&caller, &task)?;
         tasks.push(task);
     }
     let submitted = engine.submit(tasks).await.map_err(in_batch)?;
@@ -139,12 +156,13 @@ parameters!(
     responses((status = 200, description = "The task", body = wire::Task)))]
 pub(crate) async fn get(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     parameters: Parameters<LookAtTask>,
 ) -> Result<Response, Refused> {
     let wait = parameters.seconds("wait_seconds", WAIT_MAX)?;
     let (with_history, as_of) = (parameters.flag("include_history")?, parameters.time("as_of")?);
-    let id = task_id(&id)?;
+    let id = reached(&engine, &caller, &id).await?;
     let (stored, now) = match (as_of, wait) {
         (Some(_), Some(_)) => {
             let detail = "cannot be given together with as_of";
@@ -186,16 +204,28 @@ pub(crate) async fn show(
             content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    let id = task_id(&id)?;
+    let id = reached(&engine, &caller, &id).await?;
     let changed = engine.execute_one(Command { task: id, intent: Intent::Cancel }).await?;
     let cancelled = changed.state == StateName::Cancelled;
     show(&engine, id, if cancelled { StatusCode::OK } else { StatusCode::ACCEPTED }).await
 }
 
+/// The task that a path names, if it is within the caller's reach; others are not there.
+pub(crate) async fn reached(
+    engine: &Engine,
+    caller: &Caller,
+    text: &str,
+) -> Result<TaskId, Refused> {
+    let id = task_id(text)?;
+    engine.must_reach(&caller.reach, id).await?;
+    Ok(id)
+}
+
 /// An id in a path; what is no id is not there.
-pub(crate) fn task_id(text: &str) -> Result<TaskId, Refused> {
+fn task_id(text: &str) -> Result<TaskId, Refused> {
     text.parse().map_err(|_| Refused::not_found("task"))
 }

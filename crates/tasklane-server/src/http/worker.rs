@@ -15,17 +15,24 @@ use tasklane_store::{Direction, LeaseRef, Leases, Renewal};
 
 use super::problem::{self, Refused, refusal_word};
 use super::query::{Nothing, Parameters};
-use super::{App, body, receive, render, respond};
-use crate::engine::{Directive, Engine, Poll};
+use super::{App, body, guard, receive, render, respond};
+use crate::engine::{Caller, Directive, Engine, Poll};
 use crate::limits::{REPORTS_MAX, WAIT_MAX};
 
 /// Register a worker
 #[utoipa::path(post, path = "/internal/workers/register", tag = "workers", request_body = wire::Register,
     responses((status = 201, body = wire::Registered)))]
-pub(crate) async fn register(State(engine): App, request: Request) -> Result<Response, Refused> {
+pub(crate) async fn register(
+    State(engine): App,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Refused> {
     let bytes = body::read(&engine, request).await?;
     let register: wire::Register = body::parse(&bytes)?;
-    let spec = receive::worker_spec(&register).map_err(|e| Refused::invalid("", &e))?;
+    let mut spec = receive::worker_spec(&register).map_err(|e| Refused::invalid("", &e))?;
+    // It claims only what its key reaches, and answers to that key alone.
+    spec.selection = caller.reach.narrow(spec.selection);
+    spec.owner = caller.access.owner().map(Into::into);
     let worker_id = engine.register(spec).await?;
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let settings = engine.settings();
@@ -44,10 +51,12 @@ pub(crate) async fn register(State(engine): App, request: Request) -> Result<Res
     responses((status = 204)))]
 pub(crate) async fn deregister(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    engine.direct(worker_id(&id)?, Direction::Leave).await?;
+    let worker = own_worker(&engine, &caller, &id).await?;
+    engine.direct(worker, Direction::Leave).await?;
     Ok(respond::gone(&engine))
 }
 
@@ -56,13 +65,18 @@ pub(crate) async fn deregister(
     request_body = wire::Poll, responses((status = 200, body = wire::PollAnswer)))]
 pub(crate) async fn poll(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let worker = worker_id(&id)?;
+    let worker = own_worker(&engine, &caller, &id).await?;
     let bytes = body::read(&engine, request).await?;
     let poll = read_poll(worker, &body::parse(&bytes)?, "")?;
     let polled = engine.poll(poll).await?;
+    if let Err(refused) = guard::still_holds(&engine, &caller) {
+        engine.give_back(polled.tasks);
+        return Err(refused);
+    }
     let answer = wire::PollAnswer {
         tasks: polled.tasks.into_iter().filter_map(render::claimed).collect(),
         directive: polled.directive.as_str().into(),
@@ -94,10 +108,11 @@ fn read_poll(worker: WorkerId, poll: &wire::Poll, under: &str) -> Result<Poll, R
     request_body = wire::Start, responses((status = 200, body = wire::StartAnswer)))]
 pub(crate) async fn start(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let worker = worker_id(&id)?;
+    let worker = own_worker(&engine, &caller, &id).await?;
     let bytes = body::read(&engine, request).await?;
     let start: wire::Start = body::parse(&bytes)?;
     let many = start.tasks.is_some();
@@ -124,10 +139,11 @@ pub(crate) async fn start(
     request_body = wire::ProgressReport, responses((status = 200, body = wire::ProgressAnswer)))]
 pub(crate) async fn progress(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let worker = worker_id(&id)?;
+    let worker = own_worker(&engine, &caller, &id).await?;
     let bytes = body::read(&engine, request).await?;
     let report: wire::ProgressReport = body::parse(&bytes)?;
     let progress = Progress::new(
@@ -157,14 +173,15 @@ pub(crate) async fn progress(
     responses((status = 200, body = wire::ReportsAnswer)))]
 pub(crate) async fn result(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let worker = worker_id(&id)?;
+    let worker = own_worker(&engine, &caller, &id).await?;
     let bytes = body::read(&engine, request).await?;
     // Which of the two forms it is, without reading it twice: only the form with many has these.
     if is_many(&bytes) {
-        results(&engine, worker, &bytes).await
+        results(&engine, &caller, worker, &bytes).await
     } else {
         one(&engine, worker, &bytes).await
     }
@@ -197,7 +214,12 @@ async fn one(engine: &Engine, worker: WorkerId, bytes: &Bytes) -> Result<Respons
     answer_verdicts(engine, worker, &[task], verdicts, false).await
 }
 
-async fn results(engine: &Engine, worker: WorkerId, bytes: &Bytes) -> Result<Response, Refused> {
+async fn results(
+    engine: &Engine,
+    caller: &Caller,
+    worker: WorkerId,
+    bytes: &Bytes,
+) -> Result<Response, Refused> {
     let reports: wire::Reports<'_> = body::parse(bytes)?;
     receive::check_count("results", reports.results.len(), REPORTS_MAX)
         .map_err(|invalid| Refused::invalid("", &invalid))?;
@@ -213,6 +235,10 @@ async fn results(engine: &Engine, worker: WorkerId, bytes: &Bytes) -> Result<Res
     let results = reports.results.iter().zip(&verdicts);
     let results = results.map(|(report, verdict)| shown(report.task_id.0, verdict)).collect();
     let (tasks, directive) = match polled {
+        Some(polled) if !engine.holds(&caller.access) => {
+            engine.give_back(polled.tasks);
+            (Some(Vec::new()), Some(Directive::Terminate.as_str().into()))
+        }
         Some(polled) => (
             Some(polled.tasks.into_iter().filter_map(render::claimed).collect()),
             Some(polled.directive.as_str().into()),
@@ -268,10 +294,11 @@ async fn refuse(engine: &Engine, worker: WorkerId, refusal: Refusal) -> Refused 
     request_body = wire::Heartbeat, responses((status = 200, body = wire::HeartbeatAnswer)))]
 pub(crate) async fn heartbeat(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let worker = worker_id(&id)?;
+    let worker = own_worker(&engine, &caller, &id).await?;
     let bytes = body::read(&engine, request).await?;
     let heartbeat: wire::Heartbeat = body::parse(&bytes)?;
     let count = heartbeat.leases.as_ref().map_or(0, Vec::len);
@@ -314,6 +341,13 @@ fn read_health(heartbeat: &wire::Heartbeat) -> Result<Option<Health>, Refused> {
         load: heartbeat.current_load,
     };
     Ok((heartbeat.health.is_some() || heartbeat.current_load.is_some()).then_some(health))
+}
+
+/// The worker that a path names, if it is the caller's own.
+async fn own_worker(engine: &Engine, caller: &Caller, text: &str) -> Result<WorkerId, Refused> {
+    let worker = worker_id(text)?;
+    engine.check_owner(&caller.access, worker).await?;
+    Ok(worker)
 }
 
 /// An id in a path; what is no id is not known.

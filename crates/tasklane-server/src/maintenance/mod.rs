@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engine::{Engine, EngineError};
+use crate::limits::{KEYS_REFRESHED_EVERY, REFUSALS_RECORDED_EVERY};
 
 /// How long a duty rests after the store failed it.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(500);
@@ -25,6 +26,16 @@ pub fn start(engine: &Arc<Engine>, tracker: &TaskTracker, stop: &CancellationTok
     tracker.spawn(tick("workers", every, stop.clone(), move || {
         let engine = Arc::clone(&workers);
         async move { engine.refresh_workers().await }
+    }));
+    let keys = Arc::clone(engine);
+    tracker.spawn(tick("keys", KEYS_REFRESHED_EVERY, stop.clone(), move || {
+        let engine = Arc::clone(&keys);
+        async move { engine.refresh_keys().await }
+    }));
+    let refusals = Arc::clone(engine);
+    tracker.spawn(tick("refusals", REFUSALS_RECORDED_EVERY, stop.clone(), move || {
+        let engine = Arc::clone(&refusals);
+        async move { engine.record_refusals(false).await }
     }));
     let queues = Arc::clone(engine);
     tracker.spawn(tick("snapshot", every, stop.clone(), move || {

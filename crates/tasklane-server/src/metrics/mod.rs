@@ -66,6 +66,7 @@ pub(crate) struct Metrics {
     durations: Histograms<Attempt>,
     replays: Counter,
     rejected: Family<ByReason, Counter>,
+    denied: Counter,
     pruned: Counter,
     claims: Histogram,
     answers: Histograms<Answered>,
@@ -94,6 +95,7 @@ impl Metrics {
             durations: Family::new_with_constructor(task_histogram),
             replays: Counter::default(),
             rejected: Family::default(),
+            denied: Counter::default(),
             pruned: Counter::default(),
             claims: call_histogram(),
             answers: Family::new_with_constructor(call_histogram),
@@ -121,6 +123,7 @@ impl Metrics {
         r.register("task_duration_seconds", "From start to end", self.durations.clone());
         r.register("idempotent_replays", "Submissions that came again", self.replays.clone());
         r.register("rejected", "Requests that were refused, by why", self.rejected.clone());
+        r.register("auth_failures", "Calls without a good key", self.denied.clone());
         r.register("tasks_pruned", "Tasks that retention removed", self.pruned.clone());
         r.register("claim_seconds", "Claims, from call to answer", self.claims.clone());
         r.register("http_request_seconds", "From request to answer", self.answers.clone());
@@ -138,6 +141,11 @@ impl Metrics {
     /// A request was refused.
     pub(crate) fn rejected(&self, reason: &'static str) {
         self.rejected.get_or_create(&ByReason { reason }).inc();
+    }
+
+    /// Somebody was not let in.
+    pub(crate) fn denied(&self) {
+        self.denied.inc();
     }
 
     /// Tasks were removed by retention.

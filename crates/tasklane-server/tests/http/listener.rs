@@ -38,15 +38,24 @@ impl Listener {
         Self::on(site.connect(), query, seen)
     }
 
-    pub(crate) fn on(mut stream: TcpStream, query: &str, seen: Option<&str>) -> Self {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    pub(crate) fn on(stream: TcpStream, query: &str, seen: Option<&str>) -> Self {
         let seen = seen.map(|seen| format!("last-event-id: {seen}\r\n")).unwrap_or_default();
-        let request = format!("GET /api/v1/events?{query} HTTP/1.1\r\nhost: test\r\n{seen}\r\n");
+        Self::ask(stream, query, &seen)
+    }
+
+    fn ask(mut stream: TcpStream, query: &str, headers: &str) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = format!("GET /api/v1/events?{query} HTTP/1.1\r\nhost: test\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut reader = BufReader::new(stream);
         let head = read_head(&mut reader);
         assert!(head.starts_with("http/1.1 200") && head.contains("text/event-stream"), "{head}");
         Self { reader, text: String::new() }
+    }
+
+    /// Connects with headers of its own.
+    pub(crate) fn with(site: &Site, query: &str, headers: &str) -> Self {
+        Self::ask(site.connect(), query, headers)
     }
 
     /// Connects at the head; it is live when this returns.

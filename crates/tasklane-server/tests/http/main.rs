@@ -7,6 +7,8 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod audit;
+mod authorization;
 mod bad_input;
 mod bounds;
 mod breaker;
@@ -14,6 +16,7 @@ mod cancel;
 mod connection;
 mod events;
 mod heartbeat;
+mod key;
 mod listener;
 mod metrics;
 mod multiplex;

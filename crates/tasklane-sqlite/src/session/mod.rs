@@ -4,6 +4,7 @@
 //! [`Session::finish`] lies one transaction, with one reading of the clock; the board is changed
 //! along with the rows, and made anew by [`Session::reset`] if the transaction fails.
 
+mod access;
 mod arrival;
 mod change;
 mod claim;

@@ -24,6 +24,8 @@ impl Session<'_> {
         self.prune_events(prune, &mut pruned)?;
         self.prune_idempotency(prune, &mut pruned)?;
         self.prune_workers(prune, &mut pruned)?;
+        self.prune_api_keys(prune, &mut pruned)?;
+        self.prune_audit(prune, &mut pruned)?;
         Ok(pruned)
     }
 

@@ -155,3 +155,21 @@ fn a_read_that_takes_too_long_is_interrupted() {
     assert_eq!(read, Err(StoreError::TooSlow(50)));
     assert_eq!(block_on(store.get(vec![])), Ok(vec![]));
 }
+
+#[test]
+fn a_changed_record_of_the_audit_log_is_found() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    let entry =
+        |action| tasklane_core::AuditEntry::new(&tasklane_core::Who::Anyone, action, "done");
+    let entries = vec![entry("a"), entry("b"), entry("c")];
+    block_on(store.append_audit(entries)).unwrap();
+    assert_eq!(block_on(store.check()).unwrap(), []);
+    let change = |session: &mut crate::session::Session<'_>| {
+        session.connection().execute("DELETE FROM audit WHERE number = 2", [])?;
+        Ok(())
+    };
+    block_on(store.write(Class::Ordinary, 1, change)).unwrap();
+    let found = block_on(store.check()).unwrap();
+    assert_eq!((found.len(), &*found[0].place), (1, "audit"), "{found:?}");
+}

@@ -5,6 +5,7 @@
 //! what a newer one wrote. Numbers are variable-length integers; text and bytes carry their
 //! length. Nothing here panics on damaged input: it says [`Damaged`].
 
+mod access;
 mod entry;
 mod feed;
 mod primitive;
@@ -12,6 +13,7 @@ mod record;
 mod settings;
 mod spec;
 
+pub use access::{decode_api_key, decode_audit, encode_api_key, encode_audit};
 pub use entry::{decode_entry, encode_entry};
 pub use feed::{Before, LaneNumbers, decode_feed, encode_feed, encode_notice};
 pub use primitive::{Damaged, Reader, Writer};

@@ -42,7 +42,7 @@ pub fn decode_worker(bytes: &[u8]) -> Result<(WorkerSpec, WorkerState), Damaged>
     Ok((WorkerSpec { name, selection, capacity, version, host, owner }, state))
 }
 
-fn write_names(w: &mut Writer, names: &Names) {
+pub(super) fn write_names(w: &mut Writer, names: &Names) {
     let patterns = match names {
         Names::All => None,
         Names::Matching(patterns) => Some(patterns),
@@ -60,7 +60,7 @@ fn write_names(w: &mut Writer, names: &Names) {
     });
 }
 
-fn read_names(r: &mut Reader<'_>) -> Result<Names, Damaged> {
+pub(super) fn read_names(r: &mut Reader<'_>) -> Result<Names, Damaged> {
     let patterns = r.option(|r| {
         let pattern = |r: &mut Reader<'_>| {
             let prefix = r.flag()?;

@@ -335,6 +335,24 @@ macro_rules! conformance_cases {
                 odd_keys_are_each_their_own odd_labels_are_kept_and_found
                 odd_errors_are_kept_and_found
             }
+            api_key {
+                a_key_is_kept_as_it_was_made a_key_ends_by_the_stores_clock
+                a_key_that_would_have_ended_is_refused an_id_belongs_to_one_key
+                a_revoked_key_says_since_when revoking_again_changes_nothing
+                an_unknown_key_cannot_be_revoked keys_that_ended_are_shown_for_thirty_days
+                a_key_that_is_good_is_never_pruned keys_and_revocations_survive_a_restart
+                there_may_be_only_so_many_keys
+            }
+            audit {
+                records_are_numbered_timed_and_chained records_of_one_call_follow_each_other
+                appends_under_way_together_make_one_chain
+                the_log_is_read_in_both_directions_a_page_at_a_time
+                the_chain_goes_on_after_a_restart records_are_kept_for_a_year
+                records_are_kept_by_number_too the_chain_survives_a_cut
+                the_newest_record_stays_so_that_the_chain_goes_on
+                an_emergency_leaves_the_log_alone a_clock_that_steps_back_breaks_nothing
+                odd_texts_are_kept_as_they_are
+            }
             overdue {
                 nothing_is_overdue_in_a_quiet_store everything_that_time_does_is_listed
                 at_most_so_many_commands_are_listed what_is_not_carried_out_hides_nothing

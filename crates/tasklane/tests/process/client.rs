@@ -11,8 +11,30 @@ pub(crate) fn call(address: SocketAddr, method: &str, path: &str, body: &Value) 
     try_call(address, method, path, body).expect("an answer")
 }
 
+/// The same with a key.
+pub(crate) fn call_with(
+    address: SocketAddr,
+    key: &str,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> (u16, Value) {
+    let key = format!("authorization: Bearer {key}\r\n");
+    exchange(address, &key, method, path, body).expect("an answer")
+}
+
 pub(crate) fn try_call(
     address: SocketAddr,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> std::io::Result<(u16, Value)> {
+    exchange(address, "", method, path, body)
+}
+
+fn exchange(
+    address: SocketAddr,
+    headers: &str,
     method: &str,
     path: &str,
     body: &Value,
@@ -23,7 +45,7 @@ pub(crate) fn try_call(
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+         content-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
     )?;
     let mut text = String::new();

@@ -8,6 +8,7 @@
 
 mod client;
 mod docs;
+mod keys;
 mod recovery;
 mod server;
 mod signal;

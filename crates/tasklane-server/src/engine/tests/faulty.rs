@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tasklane_core::lifecycle::Rules;
+use tasklane_core::{ApiKey, ApiKeyId, AuditEntry, AuditRecord, NewApiKey};
 use tasklane_core::{Command, QueueName, QueueSettings, Refusal, TaskId};
 use tasklane_core::{Timestamp, Worker, WorkerId, WorkerSpec};
 use tasklane_store::conformance::{ManualClock, NaiveStore};
 use tasklane_store::{
-    Answer, Changed, ClaimRequest, Claimed, Cursor, Direction, FeedPage, Finding, Overdue, Page,
-    Prune, Pruned, Query, QueueState, Renewal, Renewed, Signal, Stats, Status, Store, StoreError,
-    StoredTask, Submission, SubmitRefusal, Submitted, Trail, WorkerRefusal,
+    Answer, ApiKeyRefusal, AuditFrom, Changed, ClaimRequest, Claimed, Cursor, Direction, FeedPage,
+    Finding, Overdue, Page, Prune, Pruned, Query, QueueState, Renewal, Renewed, Signal, Stats,
+    Status, Store, StoreError, StoredTask, Submission, SubmitRefusal, Submitted, Trail,
+    WorkerRefusal,
 };
 use tokio::sync::watch;
 
@@ -73,6 +75,11 @@ impl Store for Faulty {
         fn queues() -> Answer<'_, Vec<QueueState>>;
         fn configure(queue: QueueName, settings: QueueSettings) -> Answer<'_, ()>;
         fn announce_purge(queues: Vec<QueueName>) -> Answer<'_, ()>;
+        fn add_api_key(key: NewApiKey) -> Answer<'_, Result<ApiKey, ApiKeyRefusal>>;
+        fn api_keys() -> Answer<'_, Vec<ApiKey>>;
+        fn revoke_api_key(id: ApiKeyId) -> Answer<'_, Option<ApiKey>>;
+        fn append_audit(entries: Vec<AuditEntry>) -> Answer<'_, Vec<AuditRecord>>;
+        fn audit(from: AuditFrom, limit: usize) -> Answer<'_, Vec<AuditRecord>>;
         fn watch() -> watch::Receiver<Signal>;
         fn prune(prune: Prune) -> Answer<'_, Pruned>;
         fn backup(to: &Path) -> Answer<'_, ()>;

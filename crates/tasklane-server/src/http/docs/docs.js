@@ -131,6 +131,8 @@ async function call(method, path, fields, body, output) {
     request.body = body.value;
     request.headers["Content-Type"] = "application/json";
   }
+  const key = document.getElementById("key").value.trim();
+  if (key !== "") request.headers["X-API-Key"] = key;
   const to = target(path, fields);
   output.textContent = `${request.method} ${to} …`;
   try {
@@ -149,6 +151,8 @@ function fill(place, method, path, operation) {
   const fields = [];
   const parts = [];
   if (operation.description) parts.push(element("p", {}, operation.description));
+  const scope = operation["x-scope"];
+  if (scope) parts.push(element("p", {}, "Needs a key with the scope ", element("code", {}, scope), "."));
   const rows = parameterRows(operation, fields);
   if (rows.length > 0) parts.push(element("h3", {}, "Parameters"), element("table", {}, rows));
   let body = null;

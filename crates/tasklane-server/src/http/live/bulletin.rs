@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tasklane_client::wire;
-use tasklane_core::{Priority, QueueName, StateName};
+use tasklane_core::{Priority, QueueName, Reach, StateName};
 use tasklane_store::Stats;
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +66,7 @@ fn tell_depths(stats: &Stats, known: &mut HashMap<QueueName, Depths>) -> Vec<Tol
 /// Everything counted, as far as the store gives it now.
 async fn tell_figures(engine: &Engine) -> Told {
     let throughput = Some(lately::throughput(&engine.statistics()));
-    let stats = stats::gather(engine, None).await.ok().map(Box::new);
+    let stats = stats::gather(engine, None, &Reach::default()).await.ok().map(Box::new);
     let data = wire::EventData { throughput, stats, ..Default::default() };
     let text = frame::text(&frame::told(SYSTEM_METRICS, engine.now(), data));
     Told { kind: SYSTEM_METRICS, queue: None, text }

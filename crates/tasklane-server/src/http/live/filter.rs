@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use axum::http::HeaderMap;
-use tasklane_core::{Names, Pattern, QueueName, TaskId};
+use tasklane_core::{Names, Pattern, QueueName, Reach, TaskId};
 use tasklane_store::{Cursor, FeedEvent, Subject};
 
 use super::kind;
@@ -74,6 +74,16 @@ impl Wish {
             tasks: read_tasks(&list("task_id")?)?,
         };
         Ok(Self { filter, cursor: cursor.map(read_cursor).transpose()? })
+    }
+}
+
+impl Wish {
+    /// What is left of it within somebody's reach. What is about no queue, such as workers and the
+    /// figures of the whole server, is for those who reach everything.
+    pub(super) fn within(mut self, reach: &Reach) -> Self {
+        self.filter.queues = self.filter.queues.and(&reach.queues);
+        self.filter.types = self.filter.types.and(&reach.types);
+        self
     }
 }
 
@@ -205,6 +215,22 @@ mod tests {
         let filter = read("queue=mail,print*").unwrap().filter;
         assert!(filter.takes(&queue("mail")) && filter.takes(&queue("printer")));
         assert!(!filter.takes(&queue("other")) && !filter.takes(&worker(WorkerChange::Dead)));
+    }
+
+    #[test]
+    fn nobody_hears_of_what_is_out_of_reach() {
+        let mail = Names::matching(vec![Pattern::new("mail*").unwrap()]).unwrap();
+        let by_queue = Reach { queues: mail.clone(), types: Names::All };
+        let filter = read("").unwrap().within(&by_queue).filter;
+        assert!(filter.takes(&queue("mail.eu")) && !filter.takes(&queue("other")));
+        assert!(!filter.takes(&worker(WorkerChange::Dead)));
+        let filter = read("queue=other").unwrap().within(&by_queue).filter;
+        assert!(!filter.takes(&queue("other")) && !filter.takes(&queue("mail")));
+        let by_type = Reach { queues: Names::All, types: mail };
+        let filter = read("").unwrap().within(&by_type).filter;
+        assert!(!filter.takes(&queue("mail")) && !filter.takes(&worker(WorkerChange::Dead)));
+        let filter = read("").unwrap().within(&Reach::default()).filter;
+        assert!(filter.takes(&queue("x")) && filter.takes(&worker(WorkerChange::Dead)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::filter::{Filter, Wish};
 use super::frame::Frame;
-use crate::engine::{Bulletin, Engine, Place, Slice, Through};
+use crate::engine::{Access, Bulletin, Engine, Place, Slice, Through};
 use crate::http::problem::{self, Refused};
 use crate::limits::{
     FEED_BEGIN_WITHIN, FEED_REST_AFTER_FAILURE, READER_CURSOR_EVERY, READER_KEEP_ALIVE,
@@ -33,11 +33,15 @@ pub(super) enum Ending {
     Shutdown,
     /// It does not keep up.
     Slow,
+    /// Its key is no longer good.
+    Denied,
 }
 
 /// Who reads, from where, and what of it.
 pub(super) struct Reader {
     engine: Arc<Engine>,
+    access: Access,
+    keys: watch::Receiver<()>,
     filter: Filter,
     cursor: Cursor,
     /// It is told where it begins.
@@ -55,6 +59,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) async fn new(
         engine: Arc<Engine>,
+        access: Access,
         wish: Wish,
         through: Through,
     ) -> Result<Self, Refused> {
@@ -78,6 +83,8 @@ impl Reader {
             cursor_told: now,
             heard: now,
             bulletin,
+            keys: engine.keys_changed(),
+            access,
             engine,
             _place: place,
         })
@@ -101,11 +108,15 @@ impl Reader {
             if self.live && self.engine.feed().behind(self.cursor) > self.behind_max() {
                 return self.end(Ending::Slow);
             }
+            if !self.engine.holds(&self.access) {
+                return self.end(Ending::Denied);
+            }
             let until = self.silent_until();
             let frames = tokio::select! {
                 read = self.engine.feed().read(self.cursor, READER_PAGE) => self.take(read).await,
                 Ok(()) = self.bulletin.changed(), if self.live => self.told(),
                 () = self.engine.drained() => continue,
+                Ok(()) = self.keys.changed() => continue,
                 () = sleep_until(until) => return self.break_silence(),
             };
             if !frames.is_empty() {
@@ -130,6 +141,7 @@ impl Reader {
                 tracing::info!("a live reader did not keep up and was dropped");
                 self.gap("slow_reader", self.cursor)
             }
+            Ending::Denied => self.system("system.denied", wire::EventData::default()),
             Ending::Shutdown => {
                 let millis = u64::try_from(READER_RETRY_AFTER.as_millis()).unwrap_or(u64::MAX);
                 let data = wire::EventData { retry_after_ms: Some(millis), ..Default::default() };

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{FromRequestParts, Request, State};
-use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::SinkExt;
@@ -12,10 +11,10 @@ use futures_util::SinkExt;
 use super::filter::{Events, Wish};
 use super::frame::Frame;
 use super::reader::{Ending, Next, Reader};
-use crate::engine::Through;
-use crate::http::App;
+use crate::engine::{Caller, Through};
 use crate::http::problem::{self, Refused};
 use crate::http::query::Parameters;
+use crate::http::{App, origin};
 use crate::limits::{READER_CHUNK_BYTES, READER_END_WITHIN, SOCKET_RECEIVED_BYTES_MAX};
 
 /// The service restarts: come back.
@@ -27,21 +26,19 @@ const RESTART: u16 = 1012;
     responses((status = 101, description = "Each text is an event")))]
 pub(crate) async fn socket(
     State(engine): App,
+    caller: Caller,
     parameters: Parameters<Events>,
     request: Request,
 ) -> Result<Response, Refused> {
     let (mut parts, _) = request.into_parts();
-    if !is_own(&parts.headers, &parts.uri) {
-        let detail = "a page of another host may not open a WebSocket here";
-        return Err(Refused::new(problem::ORIGIN_FORBIDDEN, detail));
-    }
-    let wish = Wish::read(&parameters, &parts.headers)?;
+    origin::check(&parts.headers, &parts.uri, &engine.settings().allowed_origins)?;
+    let wish = Wish::read(&parameters, &parts.headers)?.within(&caller.reach);
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await;
     let upgrade = upgrade.map_err(|_| {
         let detail = "ask for an upgrade to WebSocket, version 13";
         Refused::field(problem::VALIDATION_FAILED, "", "missing-field", detail)
     })?;
-    let reader = Reader::new(Arc::clone(&engine), wish, Through::Socket).await?;
+    let reader = Reader::new(Arc::clone(&engine), caller.access, wish, Through::Socket).await?;
     let tracked = engine.streams().token();
     let upgrade = upgrade
         .max_message_size(SOCKET_RECEIVED_BYTES_MAX)
@@ -51,16 +48,6 @@ pub(crate) async fn socket(
         serve(reader, socket).await;
         drop(tracked);
     }))
-}
-
-/// Programs send no origin; pages send theirs, and only those of this host may come.
-fn is_own(headers: &HeaderMap, uri: &Uri) -> bool {
-    let Some(origin) = headers.get(header::ORIGIN) else { return true };
-    let own = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let own = own.or_else(|| uri.authority().map(|authority| authority.as_str()));
-    let origin = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
-    let origin = origin.as_ref().and_then(Uri::authority).map(|authority| authority.as_str());
-    matches!((own, origin), (Some(own), Some(origin)) if own.eq_ignore_ascii_case(origin))
 }
 
 async fn serve(mut reader: Reader, mut socket: WebSocket) {
@@ -120,6 +107,7 @@ async fn end(reader: &Reader, mut socket: WebSocket, ending: Ending) {
     let (code, reason) = match ending {
         Ending::Shutdown => (RESTART, "shutdown"),
         Ending::Slow => (close_code::AGAIN, "slow_reader"),
+        Ending::Denied => (close_code::POLICY, "unauthenticated"),
     };
     let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
     let last = async {
@@ -136,29 +124,4 @@ async fn end(reader: &Reader, mut socket: WebSocket, ending: Ending) {
 
 fn text(frame: Frame) -> Option<Message> {
     Utf8Bytes::try_from(frame.text).ok().map(Message::Text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::http::HeaderValue;
-
-    fn own(host: &str, origin: Option<&str>) -> bool {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, HeaderValue::from_str(host).unwrap());
-        if let Some(origin) = origin {
-            headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
-        }
-        is_own(&headers, &Uri::from_static("/ws"))
-    }
-
-    #[test]
-    fn only_pages_of_this_host_may_come() {
-        assert!(own("localhost:7170", None));
-        assert!(own("localhost:7170", Some("http://localhost:7170")));
-        assert!(own("Queue.example.org", Some("https://queue.example.org")));
-        for foreign in ["null", "", "http://localhost", "http://example.org", "https://a.b:7170"] {
-            assert!(!own("localhost:7170", Some(foreign)), "{foreign}");
-        }
-    }
 }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::filter::{Events, Wish};
 use super::frame::Frame;
 use super::reader::{Ending, Next, Reader};
-use crate::engine::{Engine, Through};
+use crate::engine::{Caller, Engine, Through};
 use crate::http::App;
 use crate::http::problem::Refused;
 use crate::http::query::Parameters;
@@ -31,11 +31,13 @@ const KEEP_ALIVE: &[u8] = b": nothing new\n\n";
     responses((status = 200, content_type = "text/event-stream", body = tasklane_client::wire::Event)))]
 pub(crate) async fn events(
     State(engine): App,
+    caller: Caller,
     parameters: Parameters<Events>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let wish = Wish::read(&parameters, request.headers())?;
-    let reader = Reader::new(Arc::clone(&engine), wish, Through::Stream).await?;
+    let wish = Wish::read(&parameters, request.headers())?.within(&caller.reach);
+    let through = Through::Stream;
+    let reader = Reader::new(Arc::clone(&engine), caller.access, wish, through).await?;
     let line = request.extensions().get::<Arc<Line>>().cloned().unwrap_or_default();
     Ok(respond(&engine, reader, line, request.version()))
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::filter::Wish;
 use super::frame::Frame;
 use super::reader::{Ending, Next, Reader};
-use crate::engine::{Engine, Through};
+use crate::engine::{Access, Engine, Through};
 use crate::http::query::Parameters;
 use crate::limits::{READER_CURSOR_EVERY, READER_KEEP_ALIVE};
 use crate::settings::Settings;
@@ -38,7 +38,8 @@ impl Scene {
 
     async fn reader(&self, query: &str) -> Reader {
         let wish = wish(query);
-        let reader = Reader::new(Arc::clone(&self.engine), wish, Through::Stream).await;
+        let reader =
+            Reader::new(Arc::clone(&self.engine), Access::Anyone, wish, Through::Stream).await;
         let mut reader = reader.unwrap();
         assert_eq!(frames(reader.next().await)[0].kind, "system.hello");
         reader
@@ -137,7 +138,7 @@ async fn only_who_has_once_kept_up_can_be_too_slow() {
     scene.engine.feed().ahead_by(tasklane_store::Cursor::OLDEST, 600).await;
     assert!(matches!(live.next().await, Next::End(_, Ending::Slow)));
     let wish = wish(&format!("cursor={}", tasklane_store::Cursor::OLDEST));
-    let late = Reader::new(Arc::clone(&scene.engine), wish, Through::Stream).await;
+    let late = Reader::new(Arc::clone(&scene.engine), Access::Anyone, wish, Through::Stream).await;
     let mut late = late.unwrap();
     let mut count = 0;
     while count < 601 {

@@ -10,7 +10,7 @@ use tasklane_client::wire;
 use tasklane_core::StateName;
 use tasklane_store::{Durability, Pruned, StoreError};
 
-use crate::engine::{EngineError, NotReady};
+use crate::engine::{Caller, EngineError, NotReady};
 use crate::http::problem::{self, Refused};
 use crate::http::query::{Nothing, Parameters};
 use crate::http::{App, body, respond, stats};
@@ -23,6 +23,7 @@ use wire::{Seconds, Time};
         body = wire::Health)))]
 pub(crate) async fn get_health(
     State(engine): App,
+    caller: Caller,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
     let (status, reason) = match engine.ready().await {
@@ -33,7 +34,10 @@ pub(crate) async fn get_health(
     // A store that does not answer is told of above; workers are then not known.
     let workers = match status {
         "unavailable" => Vec::new(),
-        _ => engine.workers().await?.into_iter().map(|(worker, _)| worker).collect(),
+        _ => {
+            let workers = engine.workers().await?.into_iter().map(|(worker, _)| worker);
+            workers.filter(|worker| caller.reach.touches(&worker.spec.selection)).collect()
+        }
     };
     let health = wire::Health {
         status: status.into(),
@@ -79,6 +83,8 @@ fn removed(pruned: &Pruned, took_seconds: Seconds) -> wire::Removed {
         events: pruned.events,
         idempotency_records: pruned.idempotency_records,
         workers: pruned.workers,
+        keys: pruned.api_keys,
+        audit_records: pruned.audit_records,
         more: pruned.more,
         took_seconds,
     }

@@ -1,5 +1,7 @@
 //! Operators' calls.
 
+pub(super) mod audit;
+pub(super) mod key;
 pub(super) mod maintenance;
 pub(super) mod queue;
 pub(super) mod task;

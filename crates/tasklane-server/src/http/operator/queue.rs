@@ -7,12 +7,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use tasklane_client::wire;
 use tasklane_core::{
-    Aging, DepthLimits, Intent, Invalid, Order, Priority, QueueName, QueueSettings, Retention,
-    StateName, Weight, Weights, limits,
+    Aging, DepthLimits, Intent, Invalid, Names, Order, Priority, QueueName, QueueSettings,
+    Retention, StateName, Weight, Weights, limits,
 };
-use tasklane_store::{Filter, QueueState};
+use tasklane_store::{Filter, LaneStats, QueueState};
 
-use crate::engine::{Engine, EngineError, Sweep};
+use crate::engine::{Caller, Engine, EngineError, Sweep};
 use crate::http::filter::CURSOR;
 use crate::http::list::changed;
 use crate::http::problem::{self, Refused};
@@ -34,9 +34,12 @@ parameters!(
     responses((status = 200, description = "All queues", body = wire::QueuePage)))]
 pub(crate) async fn list_queues(
     State(engine): App,
+    caller: Caller,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    let queues = engine.queues().await?;
+    let mut queues = engine.queues().await?;
+    queues.retain(|state| caller.reach.queues.contain(state.queue.as_str()));
+    narrow_depths(&engine, &caller, &mut queues).await?;
     let page = wire::QueuePage { queues: queues.iter().map(shown).collect() };
     Ok(respond::json(StatusCode::OK, &page))
 }
@@ -47,12 +50,18 @@ pub(crate) async fn list_queues(
     responses((status = 200, description = "The queue", body = wire::Queue)))]
 pub(crate) async fn get_queue(
     State(engine): App,
+    caller: Caller,
     Path(name): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
     // What is no name cannot be there.
     let name = QueueName::new(name).map_err(|_| Refused::not_found("queue"))?;
-    let state = engine.queue(&name).await?;
+    if !caller.reach.queues.contain(name.as_str()) {
+        return Err(Refused::not_found("queue"));
+    }
+    let mut queues = [engine.queue(&name).await?];
+    narrow_depths(&engine, &caller, &mut queues).await?;
+    let [state] = queues;
     Ok(respond::json(StatusCode::OK, &shown(&state)))
 }
 
@@ -63,11 +72,13 @@ pub(crate) async fn get_queue(
     responses((status = 200, description = "The queue", body = wire::Queue)))]
 pub(crate) async fn update_queue(
     State(engine): App,
+    caller: Caller,
     Path(name): Path<String>,
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
     let name = queue_name(&name)?;
+    must_set(&caller, &name)?;
     let bytes = body::read(&engine, request).await?;
     let patch: wire::QueuePatch = body::parse(&bytes)?;
     if patch == wire::QueuePatch::default() {
@@ -84,10 +95,11 @@ pub(crate) async fn update_queue(
     responses((status = 200, description = "The queue", body = wire::Queue)))]
 pub(crate) async fn pause_queue(
     State(engine): App,
+    caller: Caller,
     Path(name): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    set_paused(&engine, &name, true).await
+    set_paused(&engine, &caller, &name, true).await
 }
 
 /// Resume a queue
@@ -96,18 +108,26 @@ pub(crate) async fn pause_queue(
     responses((status = 200, description = "The queue", body = wire::Queue)))]
 pub(crate) async fn resume_queue(
     State(engine): App,
+    caller: Caller,
     Path(name): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    set_paused(&engine, &name, false).await
+    set_paused(&engine, &caller, &name, false).await
 }
 
-async fn set_paused(engine: &Engine, name: &str, paused: bool) -> Result<Response, Refused> {
+async fn set_paused(
+    engine: &Engine,
+    caller: &Caller,
+    name: &str,
+    paused: bool,
+) -> Result<Response, Refused> {
+    let name = queue_name(name)?;
+    must_set(caller, &name)?;
     let set = |settings: &mut QueueSettings| {
         settings.paused = paused;
         Ok::<_, EngineError>(())
     };
-    let state = engine.adjust(&queue_name(name)?, set).await?;
+    let state = engine.adjust(&name, set).await?;
     Ok(respond::written(engine, StatusCode::OK, &shown(&state)))
 }
 
@@ -123,6 +143,7 @@ async fn set_paused(engine: &Engine, name: &str, paused: bool) -> Result<Respons
     responses((status = 200, description = "What was cancelled", body = wire::Changed)))]
 pub(crate) async fn purge_priority(
     State(engine): App,
+    caller: Caller,
     Path(priority): Path<String>,
     parameters: Parameters<PurgePriority>,
 ) -> Result<Response, Refused> {
@@ -131,11 +152,46 @@ pub(crate) async fn purge_priority(
     let filter = Filter {
         states: StateName::ALL.into_iter().filter(|state| state.is_waiting()).collect(),
         priority: Some(priority),
-        ..filter::from_query(&parameters)?
+        ..filter::from_query(&parameters, &caller.reach)?
     };
     let (what, intent) = ("cancel what waits at a priority", Intent::Cancel);
     let swept = engine.purge(Sweep { what, filter, after, intent, per_second: None }).await?;
     Ok(changed(&engine, &swept))
+}
+
+/// What is set on a queue counts for all its tasks, whatever their type.
+fn must_set(caller: &Caller, queue: &QueueName) -> Result<(), Refused> {
+    if caller.reach.holds_all_of(queue) {
+        Ok(())
+    } else if caller.reach.queues.contain(queue.as_str()) {
+        let detail = "the key reaches only some of the queue's types";
+        Err(Refused::new(problem::FORBIDDEN, detail))
+    } else {
+        Err(Refused::not_found("queue"))
+    }
+}
+
+/// Who may see only some types sees how many of those wait.
+async fn narrow_depths(
+    engine: &Engine,
+    caller: &Caller,
+    queues: &mut [QueueState],
+) -> Result<(), Refused> {
+    if caller.reach.types == Names::All {
+        return Ok(());
+    }
+    let stats = engine.stats().await?;
+    for state in queues {
+        let seen =
+            |lane: &&LaneStats| lane.lane.queue == state.queue && caller.reach.holds(&lane.lane);
+        let waiting = StateName::ALL.into_iter().filter(|state| state.is_waiting());
+        let count = |lane: &LaneStats| {
+            let counts = waiting.clone().filter_map(|state| lane.counts.get(state.index()));
+            counts.sum::<u64>()
+        };
+        state.depth = stats.lanes.iter().filter(seen).map(count).sum();
+    }
+    Ok(())
 }
 
 fn queue_name(text: &str) -> Result<QueueName, Refused> {

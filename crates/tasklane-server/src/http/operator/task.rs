@@ -9,13 +9,13 @@ use tasklane_client::wire;
 use tasklane_core::limits::SCHEDULE_AHEAD_MAX;
 use tasklane_core::{Command, Intent, Metadata, StateName, TaskId, Update};
 
-use crate::engine::{Sweep, Swept};
+use crate::engine::{Caller, Sweep, Swept};
 use crate::http::dead_letter::replay_one;
 use crate::http::filter::{COUNTS, PAGE, STATE, TASKS};
 use crate::http::list::{next_cursor, task_page};
 use crate::http::problem::{self, Refused, refusal_word};
 use crate::http::query::{Form, Known, Nothing, Parameters, known, parameters};
-use crate::http::task::{show, task_id};
+use crate::http::task::{reached, show};
 use crate::http::{App, body, filter, receive, respond};
 use crate::limits::IDS_MAX;
 
@@ -37,10 +37,11 @@ parameters!(
     responses((status = 200, description = "A page", body = wire::TaskPage)))]
 pub(crate) async fn list_stuck_tasks(
     State(engine): App,
+    caller: Caller,
     parameters: Parameters<StuckTasks>,
 ) -> Result<Response, Refused> {
     let older_than = parameters.seconds("older_than", SCHEDULE_AHEAD_MAX)?;
-    let mut filter = filter::from_query(&parameters)?;
+    let mut filter = filter::from_query(&parameters, &caller.reach)?;
     if filter.states.is_empty() {
         filter.states = vec![StateName::Assigned, StateName::Running];
     }
@@ -58,6 +59,7 @@ pub(crate) async fn list_stuck_tasks(
     responses((status = 200, description = "What was brought back", body = wire::Requeued)))]
 pub(crate) async fn requeue_tasks(
     State(engine): App,
+    caller: Caller,
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
@@ -68,11 +70,12 @@ pub(crate) async fn requeue_tasks(
             receive::check_count("task_ids", ids.len(), IDS_MAX)
                 .map_err(|invalid| Refused::invalid("", &invalid))?;
             let ids: Vec<TaskId> = ids.iter().map(|id| id.0).collect();
-            engine.change_these("requeue", &ids, &Intent::Requeue).await?
+            engine.change_within(&caller.reach, "requeue", &ids, &Intent::Requeue).await?
         }
         (None, Some(chosen)) => {
             let mut filter = filter::from_body(chosen, "/filter")?;
             filter::at_least_one(&filter)?;
+            filter = filter::within(filter, &caller.reach);
             let possible = [StateName::Assigned, StateName::Running, StateName::Retrying];
             filter::only_states(&mut filter, &possible, "/filter/states")?;
             let after = wanted.cursor.as_deref().map(filter::cursor).transpose()?;
@@ -112,11 +115,12 @@ fn requeued(swept: &Swept) -> wire::Requeued {
             content_type = "application/problem+json")))]
 pub(crate) async fn retry_task(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let id = task_id(&id)?;
+    let id = reached(&engine, &caller, &id).await?;
     let bytes = body::read_optional(&engine, request).await?;
     let wanted: wire::ReplayOne = match &bytes {
         Some(bytes) => body::parse(bytes)?,
@@ -134,11 +138,12 @@ pub(crate) async fn retry_task(
             body = wire::Problem, content_type = "application/problem+json")))]
 pub(crate) async fn update_task(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let id = task_id(&id)?;
+    let id = reached(&engine, &caller, &id).await?;
     let bytes = body::read(&engine, request).await?;
     let wanted: wire::UpdateTask = body::parse(&bytes)?;
     if wanted == wire::UpdateTask::default() {

@@ -4,15 +4,15 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use tasklane_client::wire;
-use tasklane_core::{Names, Pattern, Worker, WorkerId, WorkerState};
+use tasklane_core::{Worker, WorkerId, WorkerState};
 use tasklane_store::Direction;
 
-use crate::engine::{Breaker, Engine};
+use crate::engine::{Breaker, Caller, Engine};
 use crate::http::filter::{self, PAGE};
 use crate::http::problem::{self, Refused};
 use crate::http::query::{Form, Known, Nothing, Parameters, known, parameters};
 use crate::http::worker::worker_id;
-use crate::http::{App, respond};
+use crate::http::{App, render, respond};
 
 const STATE: &[Known] = &[known(
     "state",
@@ -30,6 +30,7 @@ parameters!(
     responses((status = 200, description = "A page", body = wire::WorkerPage)))]
 pub(crate) async fn list_workers(
     State(engine): App,
+    caller: Caller,
     parameters: Parameters<ListWorkers>,
 ) -> Result<Response, Refused> {
     let limit = filter::limit(&parameters)?;
@@ -43,7 +44,8 @@ pub(crate) async fn list_workers(
     };
     let mut workers = engine.workers().await?;
     workers.retain(|(worker, _)| {
-        after.is_none_or(|after| worker.id > after)
+        caller.reach.touches(&worker.spec.selection)
+            && after.is_none_or(|after| worker.id > after)
             && wanted.is_none_or(|wanted| worker.state == wanted)
     });
     workers.sort_by_key(|(worker, _)| worker.id);
@@ -71,10 +73,14 @@ fn state(word: &str) -> Result<WorkerState, Refused> {
     responses((status = 200, description = "The worker", body = wire::Worker)))]
 pub(crate) async fn get_worker(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
     let (worker, breaker) = engine.worker(worker_id(&id)?).await?;
+    if !caller.reach.touches(&worker.spec.selection) {
+        return Err(Refused::not_found("worker"));
+    }
     Ok(respond::json(StatusCode::OK, &shown(&worker, breaker)))
 }
 
@@ -86,10 +92,11 @@ pub(crate) async fn get_worker(
             content_type = "application/problem+json")))]
 pub(crate) async fn pause_worker(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    direct(&engine, &id, Direction::Pause).await
+    direct(&engine, &caller, &id, Direction::Pause).await
 }
 
 /// Resume a worker: it gets tasks again
@@ -100,10 +107,11 @@ pub(crate) async fn pause_worker(
             content_type = "application/problem+json")))]
 pub(crate) async fn resume_worker(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    direct(&engine, &id, Direction::Resume).await
+    direct(&engine, &caller, &id, Direction::Resume).await
 }
 
 /// Drain a worker: it finishes what it has and gets no more
@@ -114,18 +122,42 @@ pub(crate) async fn resume_worker(
             content_type = "application/problem+json")))]
 pub(crate) async fn drain_worker(
     State(engine): App,
+    caller: Caller,
     Path(id): Path<String>,
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
-    direct(&engine, &id, Direction::Drain).await
+    direct(&engine, &caller, &id, Direction::Drain).await
 }
 
-async fn direct(engine: &Engine, id: &str, direction: Direction) -> Result<Response, Refused> {
+async fn direct(
+    engine: &Engine,
+    caller: &Caller,
+    id: &str,
+    direction: Direction,
+) -> Result<Response, Refused> {
     let id = worker_id(id)?;
+    must_direct(engine, caller, id).await?;
     engine.direct(id, direction).await?;
     tracing::info!(worker = %id, ?direction, "an operator directed a worker");
     let (worker, breaker) = engine.worker(id).await?;
     Ok(respond::written(engine, StatusCode::OK, &shown(&worker, breaker)))
+}
+
+/// A worker that also takes what is out of reach is somebody else's too.
+async fn must_direct(engine: &Engine, caller: &Caller, id: WorkerId) -> Result<(), Refused> {
+    if caller.reach.is_everything() {
+        return Ok(());
+    }
+    let (worker, _) = engine.worker(id).await?;
+    let selection = &worker.spec.selection;
+    if caller.reach.holds_all_for(selection) {
+        Ok(())
+    } else if caller.reach.touches(selection) {
+        let detail = "the worker also takes tasks that are out of the key's reach";
+        Err(Refused::new(problem::FORBIDDEN, detail))
+    } else {
+        Err(Refused::not_found("worker"))
+    }
 }
 
 fn shown(worker: &Worker, breaker: Breaker) -> wire::Worker {
@@ -137,8 +169,8 @@ fn shown(worker: &Worker, breaker: Breaker) -> wire::Worker {
         breaker: breaker.as_str().into(),
         consecutive_failures: breaker.failures(),
         capabilities: spec.selection.capabilities.iter().map(|c| c.as_str().into()).collect(),
-        queues: names(&spec.selection.queues),
-        types: names(&spec.selection.types),
+        queues: render::names(&spec.selection.queues),
+        types: render::names(&spec.selection.types),
         capacity: spec.capacity,
         leases: worker.leases,
         current_load: worker.health.load,
@@ -149,13 +181,4 @@ fn shown(worker: &Worker, breaker: Breaker) -> wire::Worker {
         registered_at: wire::Time(worker.registered_at),
         seen_at: wire::Time(worker.seen_at),
     }
-}
-
-fn names(names: &Names) -> Option<Vec<Box<str>>> {
-    let Names::Matching(patterns) = names else { return None };
-    let text = |pattern: &Pattern| match pattern {
-        Pattern::Exact(name) => name.as_ref().into(),
-        Pattern::Prefix(prefix) => format!("{prefix}*").into(),
-    };
-    Some(patterns.iter().map(text).collect())
 }

@@ -131,6 +131,7 @@ pub fn every_filter_finds_exactly_what_it_means(fixture: &mut impl Fixture) {
         in_states(&StateName::ALL),
         Filter { queues: Names::only(["x"]).unwrap(), ..none() },
         Filter { types: matching(&["mail.*"]), ..none() },
+        Filter { queues: matching(&["x*", "z"]), types: matching(&["mail.s*", "sms"]), ..none() },
         Filter { types: matching(&[]), ..none() },
         Filter { priority: Some(Priority::High), ..none() },
         Filter { worker: Some(worker), ..none() },

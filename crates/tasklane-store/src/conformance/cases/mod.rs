@@ -8,6 +8,8 @@
 )]
 
 pub mod aging;
+pub mod api_key;
+pub mod audit;
 pub mod bad_input;
 pub mod call;
 pub mod cancel;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tasklane_core::lifecycle::{self, Decision, Elapsed, Moment, Rules};
 use tasklane_core::{
-    Digest, Entry, Event, Health, IdempotencyKey, Lane, Order, QueueName, QueueSettings, Rotation,
-    SeededRandom, Sequence, Stamp, State, StateName, Task, TaskId, Timestamp, Worker, WorkerId,
-    limits, trail,
+    ApiKey, ApiKeyId, AuditRecord, Digest, Entry, Event, Health, IdempotencyKey, Lane, Order,
+    QueueName, QueueSettings, Rotation, SeededRandom, Sequence, Stamp, State, StateName, Task,
+    TaskId, Timestamp, Worker, WorkerId, limits, trail,
 };
 
 use crate::feed::{FeedEvent, Position, Subject};
@@ -37,6 +37,9 @@ pub(super) struct Memory {
     /// Where the last answer of `overdue` ended.
     pub(super) overdue_after: Option<TaskId>,
     pub(super) events: Vec<Written>,
+    pub(super) api_keys: BTreeMap<ApiKeyId, ApiKey>,
+    /// The oldest first.
+    pub(super) audit: Vec<AuditRecord>,
     last: Sequence,
     write: u64,
 }
@@ -102,6 +105,8 @@ impl Memory {
             last_id: (0, 0),
             overdue_after: None,
             events: Vec::new(),
+            api_keys: BTreeMap::new(),
+            audit: Vec::new(),
             last: Sequence(0),
             write: 0,
         }

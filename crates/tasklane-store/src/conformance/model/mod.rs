@@ -22,6 +22,7 @@
     reason = "test support: a contradiction inside the model must stop the test"
 )]
 
+mod access;
 mod claim;
 mod execute;
 mod feed;
@@ -37,16 +38,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tasklane_core::lifecycle::Rules;
 use tasklane_core::{
-    Clock, Command, QueueName, QueueSettings, Refusal, TaskId, Timestamp, Worker, WorkerId,
-    WorkerSpec,
+    ApiKey, ApiKeyId, AuditEntry, AuditRecord, Clock, Command, NewApiKey, QueueName, QueueSettings,
+    Refusal, TaskId, Timestamp, Worker, WorkerId, WorkerSpec,
 };
 use tokio::sync::watch;
 
 use self::memory::{Memory, Now};
-use crate::error::{StoreError, SubmitRefusal, WorkerRefusal};
+use crate::error::{ApiKeyRefusal, StoreError, SubmitRefusal, WorkerRefusal};
 use crate::feed::{Cursor, FeedPage};
 use crate::figures::Figures;
-use crate::query::{Page, Query, StoredTask, Trail};
+use crate::query::{AuditFrom, Page, Query, StoredTask, Trail};
 use crate::request::{
     Changed, ClaimRequest, Claimed, Direction, Overdue, Prune, Pruned, Renewal, Renewed,
     Submission, Submitted,
@@ -181,6 +182,26 @@ impl Store for NaiveStore {
 
     fn announce_purge(&self, queues: Vec<QueueName>) -> Answer<'_, ()> {
         self.answer(|memory, now| memory.announce_purge(queues, now))
+    }
+
+    fn add_api_key(&self, key: NewApiKey) -> Answer<'_, Result<ApiKey, ApiKeyRefusal>> {
+        self.answer(|memory, now| memory.add_api_key(key, now))
+    }
+
+    fn api_keys(&self) -> Answer<'_, Vec<ApiKey>> {
+        self.answer(|memory, _| memory.api_keys.values().cloned().collect())
+    }
+
+    fn revoke_api_key(&self, id: ApiKeyId) -> Answer<'_, Option<ApiKey>> {
+        self.answer(|memory, now| memory.revoke_api_key(id, now))
+    }
+
+    fn append_audit(&self, entries: Vec<AuditEntry>) -> Answer<'_, Vec<AuditRecord>> {
+        self.answer(|memory, now| memory.append_audit(entries, now))
+    }
+
+    fn audit(&self, from: AuditFrom, limit: usize) -> Answer<'_, Vec<AuditRecord>> {
+        self.answer(|memory, _| memory.audit(from, limit))
     }
 
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {

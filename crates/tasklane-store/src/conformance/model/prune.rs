@@ -24,6 +24,8 @@ impl Memory {
         pruned.idempotency_records = self.prune_keys(prune, now);
         pruned.events = self.prune_events(prune, now);
         pruned.workers = self.prune_workers(prune, now);
+        pruned.api_keys = self.prune_api_keys(prune, now);
+        pruned.audit_records = self.prune_audit(prune, now);
         pruned
     }
 
@@ -68,5 +70,25 @@ impl Memory {
             died_at.is_none_or(|died_at| died_at > now.wall.minus(prune.workers_for))
         });
         (before - self.workers.len()) as u64
+    }
+
+    fn prune_api_keys(&mut self, prune: &Prune, now: Now) -> u64 {
+        let before = self.api_keys.len();
+        let over = now.wall.minus(prune.api_keys_for);
+        self.api_keys.retain(|_, key| key.ends_at().is_none_or(|ended| ended > over));
+        (before - self.api_keys.len()) as u64
+    }
+
+    /// From the old end on, as long as each is too old or too many; the newest stays.
+    fn prune_audit(&mut self, prune: &Prune, now: Now) -> u64 {
+        let before = self.audit.len();
+        let over = now.wall.minus(prune.audit_for);
+        while let [oldest, _, ..] = &self.audit[..] {
+            if oldest.at > over && self.audit.len() as u64 <= prune.audit_max {
+                break;
+            }
+            self.audit.remove(0);
+        }
+        (before - self.audit.len()) as u64
     }
 }

@@ -174,6 +174,7 @@ impl<F: Fixture> World<F> {
         for stored in &everything {
             self.compare_trail(stored.task.id);
         }
+        self.compare_records();
         self.agree(&"check", &self.real(|store| store.check()), &Vec::new());
     }
 }
@@ -206,7 +207,7 @@ fn sorted(mut stats: Stats) -> Stats {
     stats
 }
 
-fn only(name: &str) -> Names {
+pub(super) fn only(name: &str) -> Names {
     Names::only([name]).expect("a name")
 }
 

@@ -13,6 +13,7 @@
     reason = "test support: a difference must stop the test"
 )]
 
+mod access;
 mod draft;
 mod draw;
 mod look;
@@ -86,7 +87,7 @@ type Operation<F> = fn(&mut World<F>);
 
 impl<F: Fixture> World<F> {
     fn step(&mut self) {
-        let chances: [(u64, Operation<F>); 20] = [
+        let chances: [(u64, Operation<F>); 21] = [
             (150, Self::submit),
             (270, Self::claim),
             (420, Self::execute),
@@ -106,6 +107,7 @@ impl<F: Fixture> World<F> {
             (60, Self::compare_tasks),
             (90, Self::follow_the_feed),
             (10, Self::compare_an_old_cursor),
+            (15, Self::keep_keys_and_records),
             (2, Self::reopen),
         ];
         let total = chances.iter().map(|(chance, _)| chance).sum();

@@ -100,6 +100,9 @@ impl<F: Fixture> World<F> {
             events_max: self.draw.below(400),
             idempotency_for: self.draw.seconds(400),
             workers_for: self.draw.seconds(40),
+            api_keys_for: self.draw.seconds(60),
+            audit_for: self.draw.seconds(400),
+            audit_max: self.draw.below(40),
             limit: ALL,
         };
         let (mut real, mut model) = (Pruned::default(), Pruned::default());

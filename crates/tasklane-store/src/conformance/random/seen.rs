@@ -69,6 +69,9 @@ pub(super) const REPEATED: &str = "settle repeated";
 pub(super) const LOST: &str = "renewal lost";
 pub(super) const STOPPED: &str = "renewal told to stop";
 pub(super) const GAP: &str = "gap in the feed";
+pub(super) const KEY_EXISTS: &str = "key exists";
+pub(super) const KEY_ENDED: &str = "key would have ended";
+pub(super) const RECORDS_CUT: &str = "audit log cut";
 
 const REASONS: [Reason; 6] = [
     Reason::Cancelled(CancelReason::Requested),
@@ -79,13 +82,16 @@ const REASONS: [Reason; 6] = [
     Reason::Dead(DeadReason::Poison),
 ];
 
-const FACTS: [&str; 16] = [
+const FACTS: [&str; 19] = [
     REPLAYED,
     EXPIRED,
     REPEATED,
     LOST,
     STOPPED,
     GAP,
+    KEY_EXISTS,
+    KEY_ENDED,
+    RECORDS_CUT,
     "refused: NotFound",
     "refused: LeaseLost",
     "refused: InvalidState",

@@ -1,0 +1,247 @@
+//! Who calls, and how far that reaches. With keys, they are read from the store now and then and
+//! kept by id, so that a call costs one hash and one look.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tasklane_core::{ApiKey, ApiKeyId, Credential, NewApiKey, Reach, Verb, Who, WorkerId};
+use tasklane_store::{ApiKeyRefusal, StoreError, WorkerRefusal};
+use tokio::sync::watch;
+
+use super::error::EngineError;
+use super::{Engine, orphan};
+use crate::settings::Authentication;
+
+/// Somebody who was let in.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// The server asks nobody who they are.
+    Anyone,
+    /// The owner of a key.
+    Key(Arc<Opened>),
+}
+
+/// A key that somebody has shown.
+#[derive(Debug)]
+pub struct Opened {
+    key: ApiKey,
+    /// Its id as text: what workers are registered under.
+    owner: Box<str>,
+}
+
+impl Access {
+    /// Where `verb` may be used; `None` if nowhere.
+    pub fn reach(&self, verb: Verb) -> Option<Reach> {
+        match self {
+            Self::Anyone => Some(Reach::default()),
+            Self::Key(opened) => opened.key.grants.reach(verb).cloned(),
+        }
+    }
+
+    /// Who it is.
+    pub fn who(&self) -> Who {
+        match self {
+            Self::Anyone => Who::Anyone,
+            Self::Key(opened) => Who::Key { id: opened.key.id, name: opened.key.name.clone() },
+        }
+    }
+
+    /// What its workers belong to.
+    pub fn owner(&self) -> Option<&str> {
+        match self {
+            Self::Anyone => None,
+            Self::Key(opened) => Some(&opened.owner),
+        }
+    }
+}
+
+/// Somebody whose call was allowed.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who.
+    pub access: Access,
+    /// How far: what the verb of this call may be used on.
+    pub reach: Reach,
+}
+
+impl Caller {
+    /// Somebody on a server that asks nobody.
+    pub fn anyone() -> Self {
+        Self { access: Access::Anyone, reach: Reach::default() }
+    }
+}
+
+/// Why somebody was not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// Nothing was shown.
+    Missing,
+    /// What was shown is no key.
+    Malformed,
+    /// There is no such key.
+    Unknown(ApiKeyId),
+    /// The secret is another.
+    Wrong(ApiKeyId),
+    /// It has expired or was revoked.
+    Ended(ApiKeyId),
+    /// Keys could not be read from the store yet.
+    NotReady,
+}
+
+impl Denied {
+    /// Its word in the audit log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "no key",
+            Self::Malformed => "not a key",
+            Self::Unknown(_) => "unknown key",
+            Self::Wrong(_) => "wrong secret",
+            Self::Ended(_) => "expired or revoked key",
+            Self::NotReady => "keys are not known yet",
+        }
+    }
+
+    /// The key that was named.
+    pub const fn key(self) -> Option<ApiKeyId> {
+        match self {
+            Self::Unknown(id) | Self::Wrong(id) | Self::Ended(id) => Some(id),
+            Self::Missing | Self::Malformed | Self::NotReady => None,
+        }
+    }
+}
+
+type Keys = HashMap<ApiKeyId, Arc<Opened>>;
+
+/// The keys as this server knows them.
+#[derive(Debug, Default)]
+pub(super) struct Keyring {
+    /// `None` until they were read for the first time.
+    keys: RwLock<Option<Keys>>,
+    changed: watch::Sender<()>,
+}
+
+impl Keyring {
+    fn find(&self, id: ApiKeyId) -> Result<Option<Arc<Opened>>, Denied> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(keys.as_ref().ok_or(Denied::NotReady)?.get(&id).cloned())
+    }
+
+    fn replace(&self, keys: Vec<ApiKey>) {
+        let opened = |key: ApiKey| {
+            let owner = key.id.to_string().into();
+            (key.id, Arc::new(Opened { key, owner }))
+        };
+        let keys: Keys = keys.into_iter().map(opened).collect();
+        let mut known = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let same = known.as_ref().is_some_and(|known| {
+            let same = |(id, opened): (&ApiKeyId, &Arc<Opened>)| {
+                keys.get(id).is_some_and(|new| new.key == opened.key)
+            };
+            known.len() == keys.len() && known.iter().all(same)
+        });
+        if !same {
+            *known = Some(keys);
+            drop(known);
+            self.changed.send_replace(());
+        }
+    }
+}
+
+impl Engine {
+    /// Lets somebody in who shows a key, where one is asked for.
+    pub fn admit(&self, shown: Option<&str>) -> Result<Access, Denied> {
+        if self.settings.authentication == Authentication::Off {
+            return Ok(Access::Anyone);
+        }
+        let shown: Credential =
+            shown.ok_or(Denied::Missing)?.parse().map_err(|_| Denied::Malformed)?;
+        let hash = shown.hash();
+        let opened = self.keyring.find(shown.id)?.ok_or(Denied::Unknown(shown.id))?;
+        if opened.key.hash != hash {
+            return Err(Denied::Wrong(shown.id));
+        }
+        if !opened.key.is_good(self.now()) {
+            return Err(Denied::Ended(shown.id));
+        }
+        Ok(Access::Key(opened))
+    }
+
+    /// Whether somebody who was let in some time ago would be let in again.
+    pub fn holds(&self, access: &Access) -> bool {
+        match access {
+            Access::Anyone => true,
+            Access::Key(opened) => {
+                let known = self.keyring.find(opened.key.id).ok().flatten();
+                known.is_some_and(|known| known.key.is_good(self.now()))
+            }
+        }
+    }
+
+    /// Rises when keys were added, revoked or removed.
+    pub(crate) fn keys_changed(&self) -> watch::Receiver<()> {
+        self.keyring.changed.subscribe()
+    }
+
+    /// Reads the keys anew: what another server did to them counts from then on.
+    pub async fn refresh_keys(&self) -> Result<(), EngineError> {
+        if self.settings.authentication == Authentication::Keys {
+            self.keyring.replace(self.store.api_keys().await?);
+        }
+        Ok(())
+    }
+
+    /// All keys, by id.
+    pub async fn keys(&self) -> Result<Vec<ApiKey>, EngineError> {
+        Ok(self.store.api_keys().await?)
+    }
+
+    /// Makes a key; it is good at once on this server.
+    pub async fn add_key(&self, key: NewApiKey) -> Result<ApiKey, EngineError> {
+        let made = self.store.add_api_key(key).await?.map_err(|refusal| match refusal {
+            ApiKeyRefusal::Invalid(invalid) => EngineError::Invalid(invalid),
+            ApiKeyRefusal::TooMany => {
+                let max = tasklane_core::limits::API_KEYS_MAX;
+                let problem = tasklane_core::Problem::TooMany { max };
+                EngineError::Invalid(tasklane_core::Invalid::new("keys", problem))
+            }
+            // Of 2^48: whoever meets it may try again.
+            ApiKeyRefusal::Exists => StoreError::Unavailable(refusal.to_string()).into(),
+        })?;
+        self.refresh_keys().await?;
+        Ok(made)
+    }
+
+    /// Takes a key back; it opens nothing from then on, here at once.
+    pub async fn revoke_key(&self, id: ApiKeyId) -> Result<ApiKey, EngineError> {
+        let revoked = self.store.revoke_api_key(id).await?;
+        self.refresh_keys().await?;
+        revoked.ok_or(EngineError::NotFound("key"))
+    }
+
+    /// Whether somebody may speak for a worker: those of other keys are not there. One that nobody
+    /// knows is the store's to refuse; one without an owner, from before there were keys, has to
+    /// register again.
+    pub async fn check_owner(&self, access: &Access, worker: WorkerId) -> Result<(), EngineError> {
+        let Some(own) = access.owner() else { return Ok(()) };
+        let spec = match self.roster.spec(worker) {
+            Some(spec) => spec,
+            None => {
+                let workers = self.store.workers().await?;
+                let Some(found) = workers.into_iter().find(|known| known.id == worker) else {
+                    return Ok(());
+                };
+                Arc::new(found.spec)
+            }
+        };
+        match spec.owner.as_deref() {
+            Some(owner) if owner == own => Ok(()),
+            Some(_) => Err(EngineError::NotFound("worker")),
+            None => Err(WorkerRefusal::Gone.into()),
+        }
+    }
+
+    /// Tasks were claimed for somebody who may not have them any more.
+    pub(crate) fn give_back(&self, tasks: Vec<tasklane_store::Claimed>) {
+        orphan::give_back(&self.store, &self.errands, tasks);
+    }
+}
