@@ -17,4 +17,4 @@ mod server;
 mod settings;
 
 pub use server::{Server, ServerError};
-pub use settings::{BreakerSettings, HealthSettings, Settings};
+pub use settings::{BreakerSettings, HealthSettings, QueueDefaults, Settings};

@@ -15,7 +15,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::engine::Engine;
 use crate::http::{self, Front};
-use crate::limits::CONNECTIONS_MAX;
 use crate::maintenance;
 use crate::settings::Settings;
 
@@ -58,6 +57,9 @@ impl Server {
         shutdown: CancellationToken,
     ) -> Result<(), ServerError> {
         let (loops, connections) = (TaskTracker::new(), TaskTracker::new());
+        if let Err(error) = self.engine.configure_queues().await {
+            tracing::warn!(%error, "queues could not be configured; it is tried again");
+        }
         // Maintenance goes on until the last call has been answered.
         let stop = CancellationToken::new();
         maintenance::start(&self.engine, &loops, &stop);
@@ -65,8 +67,7 @@ impl Server {
         loops.spawn(async move { engine.serve_parked(parked_stop).await });
         self.start_feed(&loops, &stop);
         let front = Front::new(Arc::clone(&self.engine));
-        let headers_within = self.engine.settings().headers_within;
-        accept(listener, front, &connections, &shutdown, headers_within).await;
+        accept(listener, front, &connections, &shutdown, &self.engine.settings()).await;
         tracing::info!("shutting down: finishing what is in flight");
         self.engine.drain();
         connections.close();
@@ -121,9 +122,10 @@ async fn accept(
     front: Front,
     connections: &TaskTracker,
     shutdown: &CancellationToken,
-    headers_within: Duration,
+    settings: &Settings,
 ) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (most, headers_within) = (settings.connections_max, settings.headers_within);
+    let room = Arc::new(Semaphore::new(most));
     let builder = Arc::new(builder(headers_within));
     loop {
         let accepted = tokio::select! {
@@ -140,7 +142,7 @@ async fn accept(
         };
         let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
             // Closed at once: memory stays bounded, and the client may try again.
-            tracing::warn!("more than {CONNECTIONS_MAX} connections: one was closed");
+            tracing::warn!("more than {most} connections: one was closed");
             continue;
         };
         let (front, builder) = (front.clone(), Arc::clone(&builder));

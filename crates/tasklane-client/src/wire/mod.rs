@@ -27,7 +27,10 @@ pub use operator::{
     Requeued, TaskFilter, UpdateTask,
 };
 pub use problem::{FieldError, Problem};
-pub use queue::{AgingSettings, DepthSettings, Queue, QueuePage, QueuePatch, RetentionSettings};
+pub use queue::{
+    AgingSettings, DepthSettings, Queue, QueueMember, QueueOrigins, QueuePage, QueuePatch,
+    RetentionSettings,
+};
 pub use report::{
     ProgressAnswer, ProgressReport, Report, ReportStatus, ReportVerdict, Reports, ReportsAnswer,
 };

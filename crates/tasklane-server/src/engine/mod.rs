@@ -35,9 +35,10 @@ mod tests;
 mod wait;
 mod worker;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
-use tasklane_core::Timestamp;
+use tasklane_core::{QueueName, Timestamp};
 use tasklane_store::{Durability, Pruned, Status, Store};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -60,7 +61,7 @@ pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
 
 use crate::metrics::Metrics;
-use crate::settings::Settings;
+use crate::settings::{LiveSettings, Settings};
 use batcher::Batcher;
 use parking::Parking;
 use roster::Roster;
@@ -71,7 +72,7 @@ use wait::Waiters;
 /// Everything a server does, on one store.
 pub struct Engine {
     store: Arc<dyn Store>,
-    settings: Settings,
+    settings: LiveSettings,
     submits: Arc<Batcher<submit::Submit>>,
     claims: Arc<Batcher<claim::Claim>>,
     settles: Arc<Batcher<settle::Settle>>,
@@ -85,6 +86,8 @@ pub struct Engine {
     probe: readiness::Probe,
     /// One change of a queue's settings at a time.
     adjusting: tokio::sync::Semaphore,
+    /// Queues that have what is configured for them.
+    configured: Mutex<HashSet<QueueName>>,
     started: std::time::Instant,
     feed: Feed,
     waiters: Waiters,
@@ -100,6 +103,7 @@ impl Engine {
         let parking = Arc::new(Parking::new(Arc::clone(&store)));
         let in_flight = settings.batches_in_flight;
         let own = || Arc::clone(&store);
+        let settings = LiveSettings::new(settings);
         Arc::new(Self {
             submits: Batcher::new(
                 submit::Submit { store: own(), parking: Arc::clone(&parking) },
@@ -109,13 +113,14 @@ impl Engine {
             settles: Batcher::new(settle::Settle { store: own() }, in_flight),
             renewals: Batcher::new(renew::Renew { store: own() }, 1),
             parking,
-            roster: Roster::new(settings.health, settings.breaker),
+            roster: Roster::new(settings.clone()),
             snapshot: Snapshot::default(),
             alarm: Alarm::default(),
             durability: store.status().durability,
             draining: CancellationToken::new(),
             probe: readiness::Probe::default(),
             adjusting: tokio::sync::Semaphore::new(1),
+            configured: Mutex::default(),
             started: std::time::Instant::now(),
             feed: Feed::new(own()),
             waiters: Waiters::default(),
@@ -133,8 +138,13 @@ impl Engine {
         self.parking.run(stop).await;
     }
 
-    /// What can be set.
-    pub fn settings(&self) -> &Settings {
+    /// What can be set, as it is now.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.now()
+    }
+
+    /// The same, for those who wait for changes.
+    pub(crate) fn live_settings(&self) -> &LiveSettings {
         &self.settings
     }
 

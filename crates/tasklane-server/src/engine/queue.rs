@@ -1,10 +1,14 @@
-//! Queues and their settings.
+//! Queues and their settings: what operators set, and what is configured.
+
+use std::collections::HashSet;
+use std::sync::PoisonError;
 
 use tasklane_core::{QueueName, QueueSettings};
 use tasklane_store::QueueState;
 
 use super::Engine;
 use super::error::EngineError;
+use crate::settings::Settings;
 
 impl Engine {
     /// All queues, by name.
@@ -35,11 +39,56 @@ impl Engine {
             Err(error) => return Err(error),
         };
         change(&mut settings)?;
+        let settings = self.settings().resolve_queue(name, settings);
         self.store.configure(name.clone(), settings).await?;
         drop(turn);
         tracing::info!(queue = %name, paused = settings.paused, "a queue was set");
         // Estimates and effective priorities follow at once.
         self.refresh_snapshot().await?;
         self.queue(name).await
+    }
+
+    /// Puts new settings in force; what is read only at the start stays as it is.
+    pub async fn change_settings(&self, settings: Settings) -> Result<(), EngineError> {
+        self.settings.replace(settings);
+        self.configure_queues_anew(true).await
+    }
+
+    /// Gives queues what is configured for them, where no operator has set it: those that are
+    /// configured by name, and those that are new. Each only once, so that servers that are
+    /// configured differently do not undo each other's settings in a loop.
+    pub async fn configure_queues(&self) -> Result<(), EngineError> {
+        self.configure_queues_anew(false).await
+    }
+
+    async fn configure_queues_anew(&self, anew: bool) -> Result<(), EngineError> {
+        let _turn = self.adjusting.acquire().await;
+        // Read and forgotten in this turn: who had its turn before may have seen older settings.
+        let settings = self.settings();
+        let done = match anew {
+            true => HashSet::new(),
+            false => self.configured.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        };
+        let known = self.store.queues().await?;
+        let named = settings.queues.keys().filter(|name| !done.contains(*name));
+        let missing = named.filter(|name| !known.iter().any(|state| state.queue == **name));
+        let missing = missing.map(|name| (name.clone(), None));
+        let stored = known.iter().filter(|state| !done.contains(&state.queue));
+        let stored = stored.map(|state| (state.queue.clone(), Some(state.settings)));
+        let mut fresh = HashSet::new();
+        for (name, stored) in stored.chain(missing) {
+            let wanted = settings.resolve_queue(&name, stored.unwrap_or_default());
+            if stored != Some(wanted) {
+                self.store.configure(name.clone(), wanted).await?;
+                tracing::info!(queue = %name, "a queue was set as configured");
+            }
+            fresh.insert(name);
+        }
+        let mut configured = self.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        if anew {
+            configured.clear();
+        }
+        configured.extend(fresh);
+        Ok(())
     }
 }

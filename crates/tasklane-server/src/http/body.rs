@@ -1,7 +1,5 @@
 //! Reading bodies: bounded, checked once, refused with what is wrong.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
@@ -12,7 +10,8 @@ use tasklane_client::wire;
 
 use super::problem::{self, Refused};
 use crate::engine::Engine;
-use crate::limits::{BODY_BYTES_MAX, BODY_DEPTH_MAX};
+use crate::limits::BODY_DEPTH_MAX;
+use crate::settings::Settings;
 
 /// Bytes of an unknown member's name that are repeated in a refusal.
 const NAME_BYTES_SHOWN: usize = 64;
@@ -21,7 +20,7 @@ const NAME_BYTES_SHOWN: usize = 64;
 pub(crate) async fn read(engine: &Engine, request: Request) -> Result<Bytes, Refused> {
     let (parts, body) = request.into_parts();
     check_headers(&parts.headers)?;
-    let bytes = collect(&parts.headers, body, engine.settings().body_within).await?;
+    let bytes = collect(&parts.headers, body, &engine.settings()).await?;
     check_text(&bytes)?;
     Ok(bytes)
 }
@@ -35,7 +34,7 @@ pub(crate) async fn read_optional(
     if parts.headers.contains_key(header::CONTENT_TYPE) {
         check_headers(&parts.headers)?;
     }
-    let bytes = collect(&parts.headers, body, engine.settings().body_within).await?;
+    let bytes = collect(&parts.headers, body, &engine.settings()).await?;
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -82,20 +81,21 @@ fn is_json(content_type: &str) -> bool {
         && matches!(charset.as_str(), "" | "charset=utf-8")
 }
 
-async fn collect(headers: &HeaderMap, body: Body, within: Duration) -> Result<Bytes, Refused> {
+async fn collect(headers: &HeaderMap, body: Body, settings: &Settings) -> Result<Bytes, Refused> {
+    let max = settings.body_bytes_max;
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let declared = declared.and_then(|text| text.parse::<u64>().ok());
-    if declared.is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64) {
-        return Err(too_large());
+    if declared.is_some_and(|bytes| bytes > max as u64) {
+        return Err(too_large(max));
     }
-    match tokio::time::timeout(within, gather(body)).await {
+    match tokio::time::timeout(settings.body_within, gather(body, max)).await {
         Ok(read) => read,
         Err(_) => Err(Refused::new(problem::REQUEST_TIMEOUT, "the body came too slowly")),
     }
 }
 
 /// Most bodies come in one piece, which is then not copied.
-async fn gather(mut body: Body) -> Result<Bytes, Refused> {
+async fn gather(mut body: Body, max: usize) -> Result<Bytes, Refused> {
     let mut whole = Bytes::new();
     let mut pieces = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -107,15 +107,15 @@ async fn gather(mut body: Body) -> Result<Bytes, Refused> {
             pieces.extend_from_slice(&std::mem::take(&mut whole));
             pieces.extend_from_slice(&data);
         }
-        if whole.len().max(pieces.len()) > BODY_BYTES_MAX {
-            return Err(too_large());
+        if whole.len().max(pieces.len()) > max {
+            return Err(too_large(max));
         }
     }
     Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
 }
 
-fn too_large() -> Refused {
-    let detail = format!("bodies have at most {BODY_BYTES_MAX} bytes");
+fn too_large(max: usize) -> Refused {
+    let detail = format!("bodies have at most {max} bytes");
     Refused::new(problem::PAYLOAD_TOO_LARGE, detail)
 }
 

@@ -11,6 +11,7 @@ mod bad_input;
 mod bounds;
 mod breaker;
 mod cancel;
+mod configuration;
 mod connection;
 mod events;
 mod heartbeat;

@@ -18,6 +18,7 @@ use crate::http::list::changed;
 use crate::http::problem::{self, Refused};
 use crate::http::query::{self, Form, Known, Nothing, Parameters, known, parameters};
 use crate::http::{App, body, filter, respond};
+use crate::settings::QueueDefaults;
 
 use wire::Seconds;
 
@@ -37,7 +38,8 @@ pub(crate) async fn list_queues(
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
     let queues = engine.queues().await?;
-    let page = wire::QueuePage { queues: queues.iter().map(shown).collect() };
+    let page =
+        wire::QueuePage { queues: queues.iter().map(|state| shown(&engine, state)).collect() };
     Ok(respond::json(StatusCode::OK, &page))
 }
 
@@ -53,10 +55,12 @@ pub(crate) async fn get_queue(
     // What is no name cannot be there.
     let name = QueueName::new(name).map_err(|_| Refused::not_found("queue"))?;
     let state = engine.queue(&name).await?;
-    Ok(respond::json(StatusCode::OK, &shown(&state)))
+    Ok(respond::json(StatusCode::OK, &shown(&engine, &state)))
 }
 
 /// Change a queue's settings; makes the queue known
+///
+/// What is set here wins over the server's configuration, until `reset` gives it back.
 #[utoipa::path(patch, path = "/queues/{name}", tag = "operators",
     params(("name" = String, Path, description = "The queue")),
     request_body = wire::QueuePatch,
@@ -75,7 +79,7 @@ pub(crate) async fn update_queue(
         return Err(Refused::field(problem::VALIDATION_FAILED, "", "empty", detail));
     }
     let state = engine.adjust(&name, |settings| Ok(apply(&patch, settings)?)).await?;
-    Ok(respond::written(&engine, StatusCode::OK, &shown(&state)))
+    Ok(respond::written(&engine, StatusCode::OK, &shown(&engine, &state)))
 }
 
 /// Pause a queue: nothing is claimed from it
@@ -108,7 +112,7 @@ async fn set_paused(engine: &Engine, name: &str, paused: bool) -> Result<Respons
         Ok::<_, EngineError>(())
     };
     let state = engine.adjust(&queue_name(name)?, set).await?;
-    Ok(respond::written(engine, StatusCode::OK, &shown(&state)))
+    Ok(respond::written(engine, StatusCode::OK, &shown(engine, &state)))
 }
 
 /// Cancel what waits at a priority
@@ -143,12 +147,21 @@ fn queue_name(text: &str) -> Result<QueueName, Refused> {
 
 /// What a patch changes; what is absent stays.
 fn apply(patch: &wire::QueuePatch, settings: &mut QueueSettings) -> Result<(), Invalid> {
+    for member in &patch.reset {
+        match member {
+            wire::QueueMember::Order => settings.pinned.order = false,
+            wire::QueueMember::Weight => settings.pinned.weight = false,
+            wire::QueueMember::DepthLimits => settings.pinned.depth = false,
+            wire::QueueMember::Retention => settings.pinned.retention = false,
+        }
+    }
     if let Some(paused) = patch.paused {
         settings.paused = paused;
     }
     if let Some(weight) = patch.weight {
-        settings.weight = Weight::new(weight)?;
+        (settings.weight, settings.pinned.weight) = (Weight::new(weight)?, true);
     }
+    settings.pinned.order |= patch.aging.is_some() || patch.weights.is_some();
     settings.order = match (&patch.aging, patch.weights) {
         (Some(_), Some(_)) => {
             let expected = "left out when aging is given";
@@ -172,9 +185,11 @@ fn apply(patch: &wire::QueuePatch, settings: &mut QueueSettings) -> Result<(), I
     if let Some(depth) = patch.depth_limits {
         settings.depth = DepthLimits::new(depth.normal, depth.high, depth.all)
             .map_err(|invalid| Invalid::new("depth_limits", invalid.problem))?;
+        settings.pinned.depth = true;
     }
     if let Some(kept) = patch.retention {
         let span = |seconds: Option<Seconds>| seconds.map(|seconds| seconds.0);
+        settings.pinned.retention = true;
         settings.retention = Some(Retention {
             completed: span(kept.completed_seconds),
             cancelled: span(kept.cancelled_seconds),
@@ -191,7 +206,7 @@ fn bounded(span: Duration) -> Result<Duration, Invalid> {
     fits.then_some(span).ok_or(Invalid::out_of_range("aging", "up to five years"))
 }
 
-fn shown(state: &QueueState) -> wire::Queue {
+fn shown(engine: &Engine, state: &QueueState) -> wire::Queue {
     let settings = &state.settings;
     let (order, aging, weights) = match &settings.order {
         Order::Aging(aging) => {
@@ -224,12 +239,29 @@ fn shown(state: &QueueState) -> wire::Queue {
         weights,
         depth_limits: wire::DepthSettings { normal, high, all },
         retention,
+        origins: origins(settings, &engine.settings().configured(&state.queue)),
+    }
+}
+
+fn origins(settings: &QueueSettings, configured: &QueueDefaults) -> wire::QueueOrigins {
+    let origin = |pinned, configured| match (pinned, configured) {
+        (true, _) => "operator".into(),
+        (false, true) => "configuration".into(),
+        (false, false) => "default".into(),
+    };
+    let pinned = settings.pinned;
+    wire::QueueOrigins {
+        order: origin(pinned.order, configured.order.is_some()),
+        weight: origin(pinned.weight, configured.weight.is_some()),
+        depth_limits: origin(pinned.depth, configured.depth.is_some()),
+        retention: origin(pinned.retention, configured.retention.is_some()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tasklane_core::Pinned;
 
     fn patched(patch: &str) -> Result<QueueSettings, Invalid> {
         let mut settings = QueueSettings::default();
@@ -245,6 +277,7 @@ mod tests {
         assert_eq!(settings.order, Order::Aging(Aging::OFF));
         let settings = patched(r#"{"weights": [4, 3, 2, 1]}"#).unwrap();
         assert_eq!(settings.order, Order::Weighted(Weights::new(4, 3, 2, 1).unwrap()));
+        assert_eq!(settings.pinned, Pinned { order: true, ..Pinned::default() });
     }
 
     #[test]
