@@ -11,7 +11,7 @@ use tasklane_store::Prune;
 use tokio::sync::watch;
 
 /// How a server behaves.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Values for members that tasks leave out.
     pub policies: Policies,

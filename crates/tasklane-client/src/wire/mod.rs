@@ -23,8 +23,8 @@ pub use dead_letter::{
 };
 pub use event::{Event, EventData};
 pub use operator::{
-    BackedUp, Backup, CancelMany, Changed, Health, Maintenance, Matched, Refused, Removed, Requeue,
-    Requeued, TaskFilter, UpdateTask,
+    BackedUp, Backup, CancelMany, Changed, Health, Maintenance, Matched, Refused, Reloaded,
+    Removed, Requeue, Requeued, TaskFilter, UpdateTask,
 };
 pub use problem::{FieldError, Problem};
 pub use queue::{

@@ -24,6 +24,7 @@ mod orphan;
 mod parking;
 mod queue;
 mod readiness;
+mod reload;
 mod renew;
 mod roster;
 mod settle;
@@ -36,11 +37,11 @@ mod wait;
 mod worker;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tasklane_core::{QueueName, Timestamp};
 use tasklane_store::{Durability, Pruned, Status, Store};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -56,6 +57,7 @@ pub use feed::{Feed, Noted, Place, Slice, Through};
 pub use fingerprint::fingerprint;
 pub use operate::{Sweep, Swept};
 pub use readiness::NotReady;
+pub use reload::{ReloadRequest, Reloaded};
 pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
@@ -86,8 +88,8 @@ pub struct Engine {
     probe: readiness::Probe,
     /// One change of a queue's settings at a time.
     adjusting: tokio::sync::Semaphore,
-    /// Queues that have what is configured for them.
-    configured: Mutex<HashSet<QueueName>>,
+    /// Queues that have what is configured for them; `None` until all were looked at.
+    configured: Mutex<Option<HashSet<QueueName>>>,
     started: std::time::Instant,
     feed: Feed,
     waiters: Waiters,
@@ -95,6 +97,8 @@ pub struct Engine {
     metrics: Metrics,
     bulletin: watch::Sender<Arc<Bulletin>>,
     streams: TaskTracker,
+    /// To whoever reads the configuration.
+    reload: OnceLock<mpsc::Sender<ReloadRequest>>,
 }
 
 impl Engine {
@@ -128,6 +132,7 @@ impl Engine {
             metrics: Metrics::new(),
             bulletin: watch::Sender::default(),
             streams: TaskTracker::new(),
+            reload: OnceLock::new(),
             settings,
             store,
         })

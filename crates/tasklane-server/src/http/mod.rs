@@ -94,6 +94,7 @@ fn operators() -> OpenApiRouter<Arc<Engine>> {
         .routes(routes!(maintenance::get_health))
         .routes(routes!(maintenance::clean_up))
         .routes(routes!(maintenance::back_up))
+        .routes(routes!(maintenance::reload))
         .routes(routes!(worker::list_workers))
         .routes(routes!(worker::get_worker))
         .routes(routes!(worker::pause_worker))

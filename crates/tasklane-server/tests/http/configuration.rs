@@ -89,6 +89,23 @@ fn a_queue_that_a_task_makes_gets_what_is_configured_for_all() {
 }
 
 #[test]
+fn a_server_without_a_configuration_reads_none_anew() {
+    let site = Site::new();
+    site.send("POST", "/admin/reload", &[], b"").refused(501, "not-supported");
+}
+
+#[test]
+fn what_was_configured_and_is_no_more_is_undone_by_the_next_server() {
+    let site = Site::with(|settings, _| {
+        settings.queues.insert(mail(), weight(3));
+    });
+    assert_eq!(site.get("/admin/queues/mail").json()["weight"], 3);
+    let next = tasklane_server::Server::new(site.store.clone(), Default::default());
+    site.run(next.engine().configure_queues()).unwrap();
+    assert_eq!(site.get("/admin/queues/mail").json()["weight"], 1);
+}
+
+#[test]
 fn settings_that_change_count_from_the_next_call_on() {
     let site = Site::new();
     let task = json!({"type": "a", "payload": "x".repeat(200)});
