@@ -1,5 +1,6 @@
 //! `tasklane`: the server and, later, everything else in one binary.
 
+mod config;
 mod log;
 mod serve;
 mod store;
@@ -22,12 +23,17 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a server.
-    Serve(serve::Arguments),
+    #[command(after_help = serve::EXAMPLE)]
+    Serve(config::Flags),
+    /// Look at settings: what is wrong, what is in force, what there is.
+    #[command(subcommand, after_help = config::EXAMPLE)]
+    Config(config::Command),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Serve(flags) => serve::run(&flags),
+        Command::Config(command) => return config::run(&command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

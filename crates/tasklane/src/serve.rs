@@ -1,58 +1,44 @@
 //! `tasklane serve`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
-use clap::Args;
-use tasklane_server::{Server, Settings};
-use tasklane_sqlite::Options;
+use tasklane_server::Server;
+use tasklane_server::engine::{Engine, ReloadRequest};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::{self, Effective, Flags, Reloading};
 use crate::{log, store};
 
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// Where to listen.
-    #[arg(long, env = "TASKLANE_LISTEN", default_value = "127.0.0.1:7170", value_name = "ADDRESS")]
-    listen: String,
-    /// Where tasks are kept: sqlite:FOLDER, or memory: to lose them at the end.
-    #[arg(
-        long,
-        env = "TASKLANE_STORE",
-        default_value = "sqlite:./tasklane-data",
-        value_name = "STORE"
-    )]
-    store: String,
-    /// How long a worker holds a task without a sign of life, in milliseconds.
-    #[arg(long, env = "TASKLANE_LEASE_MS", default_value_t = 30_000, value_name = "MS")]
-    lease_ms: u64,
-    /// How log lines look.
-    #[arg(long, env = "TASKLANE_LOG_FORMAT", value_enum, default_value_t = log::Format::Human)]
-    log_format: log::Format,
-    /// Which log lines to write: error, warn, info, debug or trace.
-    #[arg(long, env = "TASKLANE_LOG_LEVEL", default_value = "info", value_name = "LEVEL")]
-    log_level: String,
-}
+pub(crate) const EXAMPLE: &str = "\
+Examples:
+  tasklane serve                                  # ./tasklane-data, 127.0.0.1:7170
+  tasklane serve --config tasklane.toml --log-format json
+  TASKLANE_BREAKER_FAILURES=10 tasklane serve     # every setting has a name in the environment
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    log::start(arguments.log_format, &arguments.log_level)?;
+`tasklane config default` prints a file with every setting.";
+
+pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
+    let sources = flags.sources();
+    let loaded = config::load(&sources)?;
+    let effective = loaded.effective.clone();
+    let log = log::start(effective.log_format, &effective.log_level)?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let reloading = Reloading::new(sources, loaded, log);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(arguments))
+    runtime.block_on(serve(effective, reloading))
 }
 
-async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
-    let lease = Duration::from_millis(arguments.lease_ms);
-    let mut options = Options::default();
-    options.rules.lease = lease;
-    options.rules.silence = lease;
-    let store = store::open(&arguments.store, &options)?;
-    let settings = Settings { lease, heartbeat_every: lease / 3, ..Settings::default() };
-    let listener = TcpListener::bind(&arguments.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", arguments.listen))?;
+async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()> {
+    let Effective { listen, store: place, options, settings, .. } = effective;
+    let store = store::open(&place, &options)?;
+    let listener =
+        TcpListener::bind(&listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let shutdown = CancellationToken::new();
     watch_signals(shutdown.clone())?;
     let address = listener.local_addr()?;
@@ -60,12 +46,47 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
         tracing::warn!(%address, "there are no keys yet: whoever reaches this address may do everything");
     }
     let durability = store.status().durability.as_str();
-    tracing::info!(%address, store = arguments.store, durability, "serving");
     let server = Server::new(Arc::clone(&store), settings);
+    let engine = Arc::clone(server.engine());
+    let hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(reload(reloading, engine.reloads(), hangup, engine, shutdown.clone()));
+    tracing::info!(%address, store = config::shown_address(&place), durability, "serving");
     server.run(listener, shutdown).await?;
     drop(store);
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Reads the configuration anew when asked, one time after the other.
+async fn reload(
+    mut reloading: Reloading,
+    mut requests: mpsc::Receiver<ReloadRequest>,
+    mut hangup: Signal,
+    engine: Arc<Engine>,
+    shutdown: CancellationToken,
+) {
+    loop {
+        let asked = tokio::select! {
+            request = requests.recv() => request,
+            _ = hangup.recv() => None,
+            () = shutdown.cancelled() => return,
+        };
+        let outcome = reloading.run(&engine).await;
+        match &outcome {
+            Ok(reloaded) => {
+                let (applied, needs_restart) =
+                    (reloaded.applied.join(", "), reloaded.needs_restart.join(", "));
+                tracing::info!(applied, needs_restart, "the configuration was read anew");
+            }
+            Err(wrong) => {
+                tracing::error!(%wrong, "the configuration is wrong: nothing was changed");
+            }
+        }
+        if let Some(request) = asked {
+            // Who asked may have gone.
+            let _ = request.send(outcome.map_err(|wrong| wrong.0));
+        }
+    }
 }
 
 /// The first signal asks for an end; the second one is one.

@@ -7,6 +7,7 @@
 )]
 
 mod client;
+mod config;
 mod docs;
 mod recovery;
 mod server;
