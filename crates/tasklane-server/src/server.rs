@@ -119,7 +119,7 @@ impl Line {
 
 async fn accept(
     listener: TcpListener,
-    front: Front,
+    front: Arc<Front>,
     connections: &TaskTracker,
     shutdown: &CancellationToken,
     settings: &Settings,
@@ -145,7 +145,7 @@ async fn accept(
             tracing::warn!("more than {most} connections: one was closed");
             continue;
         };
-        let (front, builder) = (front.clone(), Arc::clone(&builder));
+        let (front, builder) = (Arc::clone(&front), Arc::clone(&builder));
         let shutdown = shutdown.clone();
         connections.spawn(async move {
             serve(stream, front, &builder, shutdown, headers_within).await;
@@ -174,7 +174,7 @@ fn builder(headers_within: Duration) -> auto::Builder<TokioExecutor> {
 
 async fn serve(
     stream: TcpStream,
-    front: Front,
+    front: Arc<Front>,
     builder: &auto::Builder<TokioExecutor>,
     shutdown: CancellationToken,
     headers_within: Duration,
@@ -186,10 +186,9 @@ async fn serve(
     let (cut, begun) = (line.cut.clone(), Arc::new(AtomicBool::new(false)));
     let service = {
         let begun = Arc::clone(&begun);
-        service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             begun.store(true, Ordering::Relaxed);
-            request.extensions_mut().insert(Arc::clone(&line));
-            front.clone().handle(request)
+            Arc::clone(&front).handle(request, Arc::clone(&line))
         })
     };
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);

@@ -8,13 +8,16 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tower::Service;
 
+use super::metrics;
 use super::problem::{self, Refused};
+use super::shortcut::Shortcut;
 use crate::engine::Engine;
 use crate::limits::{HEADERS_BYTES_MAX, URI_BYTES_MAX};
+use crate::server::Line;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -22,46 +25,55 @@ const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
 /// What stands in front of the routes.
-#[derive(Clone)]
 pub(crate) struct Front {
     router: Router,
     engine: Arc<Engine>,
-    ids: Arc<RequestIds>,
+    ids: RequestIds,
 }
 
 impl Front {
-    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>) -> Arc<Self> {
         let (router, _) = super::routes();
         let router =
             router.with_state(Arc::clone(&engine)).layer(super::metrics::Measure(engine.clone()));
-        Self { router, engine, ids: Arc::new(RequestIds::new()) }
+        Arc::new(Self { router, engine, ids: RequestIds::new() })
     }
 
     /// Answers one request.
     pub(crate) async fn handle(
-        mut self,
+        self: Arc<Self>,
         request: hyper::Request<hyper::body::Incoming>,
+        line: Arc<Line>,
     ) -> Result<Response, Infallible> {
         let started = Instant::now();
-        let request = request.map(Body::new);
+        let mut request = request.map(Body::new);
         let request_id = self.ids.of(request.headers());
-        let path = refusable_path(&request);
-        let mut response = match self.refuse_early(&request) {
-            Some(refused) => {
-                self.engine.metrics().rejected(refused.kind().word);
-                refused.into_response()
-            }
-            None => self.router.call(request).await.into_response(),
+        let uri = request.uri().clone();
+        let mut response = if let Some(refused) = self.refuse_early(&request) {
+            self.engine.metrics().rejected(refused.kind().word);
+            refused.into_response()
+        } else if let Some((shortcut, id)) = Shortcut::find(request.method(), uri.path()) {
+            let answer = shortcut.answer(Arc::clone(&self.engine), id, request).await;
+            let response = answer.unwrap_or_else(Refused::into_response);
+            metrics::note(&self.engine, shortcut.route(), &response, started);
+            response
+        } else {
+            request.extensions_mut().insert(line);
+            self.router.clone().call(request).await.into_response()
         };
         if let Some(refused) = response.extensions_mut().remove::<Refused>() {
-            response = render(response, refused, &path, &request_id);
+            response = render(response, refused, shown(&uri), &request_id);
         }
-        let status = response.status();
+        let (path, status) = (shown(&uri), response.status());
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(request_id = ?request_id, path, status = status.as_u16(), "a fault");
         } else {
-            let took_ms = started.elapsed().as_secs_f64() * 1e3;
-            tracing::debug!(request_id = ?request_id, path, status = status.as_u16(), took_ms);
+            tracing::debug!(
+                request_id = ?request_id,
+                path,
+                status = status.as_u16(),
+                took_ms = started.elapsed().as_secs_f64() * 1e3,
+            );
         }
         response.headers_mut().insert(REQUEST_ID, request_id);
         Ok(response)
@@ -110,11 +122,10 @@ fn is_text(path: &str) -> bool {
     std::str::from_utf8(&bytes).is_ok()
 }
 
-/// The path alone: a query may hold what should not be repeated.
-fn refusable_path(request: &Request) -> String {
-    let mut path = request.uri().path().to_owned();
-    path.truncate(path.floor_char_boundary(256));
-    path
+/// The path alone, cut where it is long: a query may hold what should not be repeated.
+fn shown(uri: &Uri) -> &str {
+    let path = uri.path();
+    path.get(..path.floor_char_boundary(256)).unwrap_or(path)
 }
 
 fn render(response: Response, refused: Refused, path: &str, request_id: &HeaderValue) -> Response {
@@ -127,17 +138,14 @@ fn render(response: Response, refused: Refused, path: &str, request_id: &HeaderV
     Response::from_parts(parts, Body::from(body))
 }
 
-/// Ids for requests whose client gave none: the start of this server and a count.
-struct RequestIds {
-    start: u64,
-    count: AtomicU64,
-}
+/// Ids for requests whose client gave none: a count from the microsecond in which this server
+/// started, which none that ran before it can have reached.
+struct RequestIds(AtomicU64);
 
 impl RequestIds {
     fn new() -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let start = since.map_or(0, |since| since.as_micros() as u64);
-        Self { start, count: AtomicU64::new(0) }
+        Self(AtomicU64::new(since.map_or(0, |since| since.as_micros() as u64)))
     }
 
     fn of(&self, headers: &HeaderMap) -> HeaderValue {
@@ -150,8 +158,12 @@ impl RequestIds {
         if let Some(own) = headers.get(REQUEST_ID).filter(usable) {
             return own.clone();
         }
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let id = format!("{:x}-{count:x}", self.start);
-        HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("unknown"))
+        let count = self.0.fetch_add(1, Ordering::Relaxed);
+        let mut text = [0; 16];
+        for (index, digit) in text.iter_mut().rev().enumerate() {
+            let nibble = (count >> (4 * index)) & 0xf;
+            *digit = b"0123456789abcdef".get(nibble as usize).copied().unwrap_or_default();
+        }
+        HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("unknown"))
     }
 }

@@ -47,7 +47,16 @@ async fn gauges(engine: &Engine) -> Result<Gauges, Refused> {
     })
 }
 
-/// Measures every answer, by the route that the router found.
+/// Notes an answer.
+pub(super) fn note(engine: &Engine, route: &str, response: &Response, started: Instant) {
+    let metrics = engine.metrics();
+    metrics.answered(route, response.status().as_u16(), started.elapsed());
+    if let Some(refused) = response.extensions().get::<Refused>() {
+        metrics.rejected(refused.kind().word);
+    }
+}
+
+/// Measures every answer of the router, by the route that the router found.
 #[derive(Clone)]
 pub(super) struct Measure(pub(super) Arc<Engine>);
 
@@ -88,11 +97,7 @@ where
         Box::pin(async move {
             let response = answer.await?;
             let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
-            let metrics = engine.metrics();
-            metrics.answered(route, response.status().as_u16(), started.elapsed());
-            if let Some(refused) = response.extensions().get::<Refused>() {
-                metrics.rejected(refused.kind().word);
-            }
+            note(&engine, route, &response, started);
             Ok(response)
         })
     }

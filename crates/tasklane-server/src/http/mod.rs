@@ -16,6 +16,7 @@ mod query;
 mod receive;
 mod render;
 mod respond;
+mod shortcut;
 mod stats;
 mod story;
 mod task;
