@@ -60,7 +60,7 @@ fn show(text: &str) -> ExitCode {
 fn summary(loaded: &Loaded) -> String {
     let count = |of: fn(&Origin) -> bool| loaded.origins.values().filter(|at| of(at)).count();
     format!(
-        "all is well: {} settings from the file, {} from the environment, {} from flags",
+        "all is well; set by the file: {}, by the environment: {}, by flags: {}",
         count(|origin| matches!(origin, Origin::File(..))),
         count(|origin| matches!(origin, Origin::Environment(_))),
         count(|origin| matches!(origin, Origin::Flag(_))),

@@ -40,7 +40,8 @@ pub(crate) fn load(sources: &Sources) -> Result<Loaded, Wrong> {
     if let Some(file) = &sources.file {
         loading.file(file);
     }
-    for (name, value) in &sources.environment {
+    // An empty variable is how many tools say that one is not set.
+    for (name, value) in sources.environment.iter().filter(|(_, value)| !value.is_empty()) {
         loading.variable(name, value);
     }
     for (path, value) in &sources.flags {

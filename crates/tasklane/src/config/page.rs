@@ -14,7 +14,7 @@ const HEAD: &str = "\
 Nothing has to be configured: `tasklane serve` works as it is. What you set comes from, the strongest first:
 
 1. a **flag** of `tasklane serve`;
-2. the **environment**: `TASKLANE_` and the setting's path in capitals, with `_` for dots. Secrets can also be read from a file that `…_FILE` names;
+2. the **environment**: `TASKLANE_` and the setting's path in capitals, with `_` for dots. Secrets can also be read from a file that `…_FILE` names. An empty variable counts as not set;
 3. a **TOML file**: `--config FILE`, or `TASKLANE_CONFIG`;
 4. the **defaults**.
 

@@ -69,8 +69,6 @@ pub(super) fn merge(running: &Values, fresh: &Values) -> (Values, Reloaded) {
             (true, _) => reloaded.applied.push(path),
         }
     }
-    // Sections with names are taken over whole: what is gone from the file is gone.
-    (next.priorities, next.queues) = (after.priorities, after.queues);
-    (next.types, next.classify) = (after.types, after.classify);
+    next.take_named(after);
     (next, reloaded)
 }

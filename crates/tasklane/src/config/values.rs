@@ -184,6 +184,12 @@ impl RetentionValues {
 }
 
 impl Values {
+    /// Takes over the sections with names, whole: what is gone from a file is gone.
+    pub(crate) fn take_named(&mut self, from: Self) {
+        (self.priorities, self.queues) = (from.priorities, from.queues);
+        (self.types, self.classify) = (from.types, from.classify);
+    }
+
     /// The names that stand for `*` in a section.
     pub(crate) fn names(&self, group: &str) -> Vec<String> {
         match group {

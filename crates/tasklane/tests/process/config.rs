@@ -48,7 +48,9 @@ fn check_says_what_is_wrong_and_what_is_right() {
     std::fs::write(&file, "lease_ms = 5000\n").unwrap();
     let right = tasklane(&["config", "check", "--config", name]);
     assert_eq!(right.status.code(), Some(0), "{}", text(&right.stderr));
-    assert!(text(&right.stdout).starts_with("all is well: 1 settings from the file"));
+    assert!(
+        text(&right.stdout).starts_with("all is well; set by the file: 1, by the environment: 0")
+    );
 }
 
 #[test]
@@ -103,6 +105,16 @@ fn a_file_counts_and_a_reload_applies_what_can_change() {
     assert_eq!(call(server.address, "POST", "/api/v1/tasks", &large).0, 413);
     let queue = call(server.address, "GET", "/admin/queues/mail", &Value::Null).1;
     assert_eq!((&queue["weight"], &queue["origins"]["weight"]), (&json!(1), &json!("default")));
+}
+
+#[test]
+fn the_durability_that_is_set_is_the_one_that_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    for (durability, shown) in [("fsync", "fsync"), ("interval", "interval"), ("none", "memory")] {
+        let server = Server::start(&folder.path().join(durability), &["--durability", durability]);
+        let health = call(server.address, "GET", "/admin/health", &Value::Null).1;
+        assert_eq!(health["durability"], shown);
+    }
 }
 
 #[test]

@@ -77,6 +77,11 @@ mod tests {
     fn named_settings_belong_to_a_group_that_is_listed() {
         for setting in settings().filter(|setting| setting.is_named()) {
             assert!(GROUPS.iter().any(|(group, _)| *group == setting.group()), "{}", setting.path);
+            assert!(
+                setting.live,
+                "{}: a reload takes sections with names over whole",
+                setting.path
+            );
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What is wrong is found, all of it, with its place and what was probably meant.
 
+use super::super::kind::Value;
+use super::super::table::settings;
 use super::{complaints, of_file, with};
 
 #[test]
@@ -94,6 +96,12 @@ fn variables_that_look_like_settings_are_only_warned_of() {
 }
 
 #[test]
+fn an_empty_variable_is_not_set() {
+    let loaded = with("lease_ms = 1000\n", &[("TASKLANE_LEASE_MS", "")]).unwrap();
+    assert_eq!(loaded.effective.options.rules.lease.as_millis(), 1_000);
+}
+
+#[test]
 fn secrets_are_read_from_files_and_never_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store");
@@ -107,6 +115,13 @@ fn secrets_are_read_from_files_and_never_repeated() {
     assert_eq!(none.len(), 1, "only secrets have files");
     let wrong = complaints("store = \"mysql://me:hunter2@host/x\"\n", &[]).concat();
     assert!(!wrong.contains("hunter2"), "{wrong}");
+}
+
+#[test]
+fn a_secret_is_hidden_where_values_are_shown() {
+    let store = settings().find(|setting| setting.path == "store").unwrap();
+    let shown = store.shown(&Value::Text("postgres://me:hunter2@db.example.org/x".to_owned()));
+    assert_eq!(shown, "\"postgres://me:********@db.example.org/x\"");
 }
 
 #[test]
