@@ -363,6 +363,10 @@ impl Store for SqliteStore {
         Status { durability: self.durability, trouble: self.shared.trouble() }
     }
 
+    fn gathers(&self) -> bool {
+        true
+    }
+
     fn now(&self) -> Timestamp {
         self.clock.wall()
     }

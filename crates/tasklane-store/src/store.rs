@@ -124,6 +124,12 @@ pub trait Store: Send + Sync + 'static {
     /// How the store is doing, from memory.
     fn status(&self) -> Status;
 
+    /// Whether writes that come together share one commit anyway, so that a caller gains nothing by
+    /// gathering them first.
+    fn gathers(&self) -> bool {
+        false
+    }
+
     /// The store's wall time, as near as it can be told from memory: to show ages and the like.
     fn now(&self) -> Timestamp;
 }

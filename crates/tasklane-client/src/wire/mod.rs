@@ -6,6 +6,7 @@
 //! can say what is wrong with each.
 
 mod dead_letter;
+mod digits;
 mod event;
 mod operator;
 mod problem;
@@ -21,6 +22,7 @@ pub use dead_letter::{
     DeadLetterGroup, DeadLetterPage, DeadLetterSummary, ReplayMany, ReplayOne, Replayed,
     RetryDeadLetters,
 };
+pub use digits::hex;
 pub use event::{Event, EventData};
 pub use operator::{
     BackedUp, Backup, CancelMany, Changed, Health, Maintenance, Matched, Refused, Reloaded,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use tasklane_core::{ErrorKind, LeaseToken, Priority, StateName, TaskId, Timestamp, WorkerId};
 
+use super::digits;
+
 /// The word that begins the message of an error about a number outside its range.
 pub const OUT_OF_RANGE: &str = "out of range";
 
@@ -20,22 +23,28 @@ pub(super) const fn yes() -> bool {
     true
 }
 
+/// Reads a text without keeping it.
+struct Parsed<T>(PhantomData<T>);
+
+impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Parsed<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
 macro_rules! text {
     ($(#[$doc:meta])* $name:ident, $inner:ty, $format:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub struct $name(pub $inner);
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(&self.0)
-            }
-        }
-
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = Cow::<str>::deserialize(deserializer)?;
-                text.parse().map(Self).map_err(D::Error::custom)
+                deserializer.deserialize_str(Parsed(PhantomData)).map(Self)
             }
         }
 
@@ -67,6 +76,30 @@ text!(
     NumberText, u64, None
 );
 
+impl Serialize for TaskIdText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        digits::serialize(&digits::uuid(self.0.as_bytes()), serializer)
+    }
+}
+
+impl Serialize for WorkerIdText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        digits::serialize(&digits::uuid(self.0.as_bytes()), serializer)
+    }
+}
+
+impl Serialize for TokenText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        digits::serialize(&digits::hex(self.0.as_bytes()), serializer)
+    }
+}
+
+impl Serialize for NumberText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
 /// An instant, as RFC 3339 in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Timestamp);
@@ -93,7 +126,10 @@ impl FromStr for Time {
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        match digits::time(self.0.as_micros()) {
+            Some(digits) => digits::serialize(&digits, serializer),
+            None => serializer.collect_str(self),
+        }
     }
 }
 
@@ -228,6 +264,7 @@ impl<'de> Deserialize<'de> for Json {
 #[cfg(feature = "schema")]
 mod schema {
     use super::{Json, KindWord, PriorityWord, Seconds, StateWord, Time};
+
     use tasklane_core::{ErrorKind, StateName};
     use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, SchemaType, Type};
     use utoipa::openapi::{RefOr, Schema, SchemaFormat};

@@ -1,9 +1,11 @@
 //! Gathers concurrent calls into batches: a batch is what arrived while the others were under way.
+//! A store that gathers by itself gets each call as it comes.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 
 use tasklane_store::StoreError;
 use tokio::sync::oneshot;
@@ -11,8 +13,7 @@ use tokio::sync::oneshot;
 use crate::limits::{BATCH_WEIGHT_MAX, WAITING_WEIGHT_MAX};
 
 /// The verdicts of a batch, one for each of its units in order.
-pub(crate) type Verdicts<'a, T> =
-    Pin<Box<dyn Future<Output = Result<Vec<T>, StoreError>> + Send + 'a>>;
+pub(crate) type Verdicts<T> = Pin<Box<dyn Future<Output = Result<Vec<T>, StoreError>> + Send>>;
 
 /// One verb as a call on many units.
 pub(crate) trait Verb: Send + Sync + 'static {
@@ -24,7 +25,7 @@ pub(crate) trait Verb: Send + Sync + 'static {
     /// How many tasks a unit is about.
     fn weight(&self, unit: &Self::Unit) -> usize;
     /// Carries out a batch.
-    fn call(&self, units: Vec<Self::Unit>) -> Verdicts<'_, Self::Verdict>;
+    fn call(self: Arc<Self>, units: Vec<Self::Unit>) -> Verdicts<Self::Verdict>;
     /// Takes back a verdict whose caller has gone.
     fn orphaned(&self, _verdict: Self::Verdict) {}
 }
@@ -48,25 +49,35 @@ struct State<V: Verb> {
 
 /// A verb with callers in front of it.
 pub(crate) struct Batcher<V: Verb> {
-    verb: V,
-    in_flight_max: usize,
+    verb: Arc<V>,
+    /// `None`: calls are not gathered.
+    in_flight_max: Option<usize>,
     state: Mutex<State<V>>,
 }
 
 impl<V: Verb> Batcher<V> {
-    pub(crate) fn new(verb: V, in_flight_max: usize) -> Arc<Self> {
+    pub(crate) fn new(verb: V, in_flight_max: Option<usize>) -> Arc<Self> {
         let state = State { waiting: VecDeque::new(), weight: 0, in_flight: 0 };
-        Arc::new(Self { verb, in_flight_max: in_flight_max.max(1), state: Mutex::new(state) })
+        Arc::new(Self { verb: Arc::new(verb), in_flight_max, state: Mutex::new(state) })
     }
 
     /// Has one unit carried out together with others. Once called it happens, whether or not
     /// anybody waits for the verdict.
     pub(crate) async fn call(self: &Arc<Self>, unit: V::Unit) -> Result<V::Verdict, StoreError> {
         let lost = || StoreError::OutcomeUnknown("the answer was lost".into());
-        self.queue(unit)?.await.unwrap_or_else(|_| Err(lost()))
+        let Some(in_flight_max) = self.in_flight_max else {
+            let call = Some(Arc::clone(&self.verb).call(vec![unit]));
+            let verdicts = Attended { verb: Arc::clone(&self.verb), call }.await?;
+            return verdicts.into_iter().next().ok_or_else(lost);
+        };
+        self.queue(unit, in_flight_max)?.await.unwrap_or_else(|_| Err(lost()))
     }
 
-    fn queue(self: &Arc<Self>, unit: V::Unit) -> Result<Answer<V>, StoreError> {
+    fn queue(
+        self: &Arc<Self>,
+        unit: V::Unit,
+        in_flight_max: usize,
+    ) -> Result<Answer<V>, StoreError> {
         let weight = self.verb.weight(&unit).max(1);
         let (reply, answer) = oneshot::channel();
         let mut state = self.lock();
@@ -75,7 +86,7 @@ impl<V: Verb> Batcher<V> {
         }
         state.weight += weight;
         state.waiting.push_back(Waiting { unit, weight, reply });
-        if state.in_flight < self.in_flight_max {
+        if state.in_flight < in_flight_max.max(1) {
             state.in_flight += 1;
             tokio::spawn(Arc::clone(self).run());
         }
@@ -85,7 +96,7 @@ impl<V: Verb> Batcher<V> {
     /// Carries out batches until nobody waits.
     async fn run(self: Arc<Self>) {
         while let Some((units, replies)) = self.next_batch() {
-            match self.verb.call(units).await {
+            match Arc::clone(&self.verb).call(units).await {
                 Ok(verdicts) => {
                     for (verdict, reply) in verdicts.into_iter().zip(replies) {
                         if let Err(Ok(verdict)) = reply.send(Ok(verdict)) {
@@ -122,5 +133,103 @@ impl<V: Verb> Batcher<V> {
 
     fn lock(&self) -> MutexGuard<'_, State<V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that is seen to its end even if whoever waits for it goes away.
+struct Attended<V: Verb> {
+    verb: Arc<V>,
+    /// `None` when it has ended.
+    call: Option<Verdicts<V::Verdict>>,
+}
+
+impl<V: Verb> Future for Attended<V> {
+    type Output = Result<Vec<V::Verdict>, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(call) = &mut self.call else { return Poll::Pending };
+        let verdicts = ready!(call.as_mut().poll(context));
+        self.call = None;
+        Poll::Ready(verdicts)
+    }
+}
+
+impl<V: Verb> Drop for Attended<V> {
+    fn drop(&mut self) {
+        let Some(call) = self.call.take() else { return };
+        let verb = Arc::clone(&self.verb);
+        tokio::spawn(async move {
+            for verdict in call.await.into_iter().flatten() {
+                verb.orphaned(verdict);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Doubles numbers, slowly, and counts.
+    #[derive(Default)]
+    struct Double {
+        calls: AtomicUsize,
+        orphans: AtomicUsize,
+    }
+
+    impl Verb for Double {
+        type Unit = usize;
+        type Verdict = usize;
+
+        fn weight(&self, _: &usize) -> usize {
+            1
+        }
+
+        fn call(self: Arc<Self>, units: Vec<usize>) -> Verdicts<usize> {
+            Box::pin(async move {
+                self.calls.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                Ok(units.into_iter().map(|unit| unit * 2).collect())
+            })
+        }
+
+        fn orphaned(&self, _: usize) {
+            self.orphans.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn hundred(in_flight_max: Option<usize>) -> usize {
+        let batcher = Batcher::new(Double::default(), in_flight_max);
+        let calls: Vec<_> = (0..100)
+            .map(|unit| {
+                let batcher = Arc::clone(&batcher);
+                tokio::spawn(async move { (unit, batcher.call(unit).await.unwrap()) })
+            })
+            .collect();
+        for call in calls {
+            let (unit, verdict) = call.await.unwrap();
+            assert_eq!(verdict, unit * 2, "each gets its own");
+        }
+        batcher.verb.calls.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn what_comes_while_others_are_under_way_is_one_batch() {
+        assert_eq!(hundred(Some(2)).await, 3);
+        assert_eq!(hundred(None).await, 100);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_happens_and_is_taken_back() {
+        for in_flight_max in [Some(1), None] {
+            let batcher = Batcher::new(Double::default(), in_flight_max);
+            let gone = tokio::time::timeout(Duration::from_millis(1), batcher.call(1)).await;
+            assert!(gone.is_err());
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            assert_eq!(batcher.verb.orphans.load(Ordering::Relaxed), 1, "{in_flight_max:?}");
+        }
     }
 }

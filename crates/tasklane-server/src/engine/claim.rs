@@ -100,8 +100,8 @@ impl Verb for Claim {
         1
     }
 
-    fn call(&self, units: Vec<ClaimRequest>) -> Verdicts<'_, Self::Verdict> {
-        self.store.claim(units)
+    fn call(self: Arc<Self>, units: Vec<ClaimRequest>) -> Verdicts<Self::Verdict> {
+        Box::pin(async move { self.store.claim(units).await })
     }
 
     fn orphaned(&self, verdict: Self::Verdict) {

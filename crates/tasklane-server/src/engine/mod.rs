@@ -1,6 +1,7 @@
 //! The verbs of the server, one file each, apart from HTTP.
 //!
-//! Concurrent submits, claims, settles and heartbeats become batches in front of the store
+//! Concurrent submits, claims, settles and heartbeats become batches in front of a store that does
+//! not gather them by itself
 //! ([`batcher`]); each verb has its own, so settles never wait behind submits. A poll that finds
 //! nothing is parked ([`parking`]) until the store hints at something claimable, or until a
 //! submission comes that it can be served with in the same write.
@@ -105,17 +106,18 @@ impl Engine {
     /// An engine on `store`. Its loops are run by [`Server`](crate::Server).
     pub fn new(store: Arc<dyn Store>, settings: Settings) -> Arc<Self> {
         let parking = Arc::new(Parking::new(Arc::clone(&store)));
-        let in_flight = settings.batches_in_flight;
+        let in_flight = |max: usize| (!store.gathers()).then_some(max);
+        let several = in_flight(settings.batches_in_flight);
         let own = || Arc::clone(&store);
         let settings = LiveSettings::new(settings);
         Arc::new(Self {
             submits: Batcher::new(
                 submit::Submit { store: own(), parking: Arc::clone(&parking) },
-                in_flight,
+                several,
             ),
-            claims: Batcher::new(claim::Claim { store: own() }, in_flight),
-            settles: Batcher::new(settle::Settle { store: own() }, in_flight),
-            renewals: Batcher::new(renew::Renew { store: own() }, 1),
+            claims: Batcher::new(claim::Claim { store: own() }, several),
+            settles: Batcher::new(settle::Settle { store: own() }, several),
+            renewals: Batcher::new(renew::Renew { store: own() }, in_flight(1)),
             parking,
             roster: Roster::new(settings.clone()),
             snapshot: Snapshot::default(),

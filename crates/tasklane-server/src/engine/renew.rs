@@ -24,8 +24,8 @@ impl Verb for Renew {
         }
     }
 
-    fn call(&self, units: Vec<Renewal>) -> Verdicts<'_, Self::Verdict> {
-        self.store.renew(units)
+    fn call(self: Arc<Self>, units: Vec<Renewal>) -> Verdicts<Self::Verdict> {
+        Box::pin(async move { self.store.renew(units).await })
     }
 }
 

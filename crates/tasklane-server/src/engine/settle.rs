@@ -33,7 +33,7 @@ impl Verb for Settle {
         unit.commands.len() + usize::from(unit.claim.is_some())
     }
 
-    fn call(&self, units: Vec<Turn>) -> Verdicts<'_, Verdict> {
+    fn call(self: Arc<Self>, units: Vec<Turn>) -> Verdicts<Verdict> {
         Box::pin(async move {
             let (mut commands, mut claims) = (Vec::new(), Vec::new());
             let shapes: Vec<_> = units

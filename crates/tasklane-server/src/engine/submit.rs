@@ -24,7 +24,7 @@ impl Verb for Submit {
         unit.tasks.len()
     }
 
-    fn call(&self, units: Vec<Submission>) -> Verdicts<'_, Self::Verdict> {
+    fn call(self: Arc<Self>, units: Vec<Submission>) -> Verdicts<Self::Verdict> {
         Box::pin(async move {
             let seen = self.store.watch().borrow().claimable;
             let taken = self.parking.take_for(units.iter().flat_map(|unit| &unit.tasks));

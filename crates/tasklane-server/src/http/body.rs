@@ -1,5 +1,9 @@
 //! Reading bodies: bounded, checked once, refused with what is wrong.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
@@ -88,7 +92,13 @@ async fn collect(headers: &HeaderMap, body: Body, settings: &Settings) -> Result
     if declared.is_some_and(|bytes| bytes > max as u64) {
         return Err(too_large(max));
     }
-    match tokio::time::timeout(settings.body_within, gather(body, max)).await {
+    let mut gathering = pin!(gather(body, max));
+    // Most bodies are there already: no clock need be asked for them.
+    let at_once = poll_fn(|context| Poll::Ready(gathering.as_mut().poll(context))).await;
+    if let Poll::Ready(read) = at_once {
+        return read;
+    }
+    match tokio::time::timeout(settings.body_within, gathering).await {
         Ok(read) => read,
         Err(_) => Err(Refused::new(problem::REQUEST_TIMEOUT, "the body came too slowly")),
     }

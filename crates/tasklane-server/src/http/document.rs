@@ -38,6 +38,11 @@ pub(super) fn document() -> &'static Document {
     DOCUMENT.get_or_init(|| finished(super::routes().1))
 }
 
+/// A route by the words of the document, which last.
+pub(super) fn route(path: &str) -> Option<&'static str> {
+    document().paths.paths.get_key_value(path).map(|(path, _)| path.as_str())
+}
+
 /// Adds what no route need say for itself: version, server, refusals, unique operation ids.
 fn finished(mut document: Document) -> Document {
     document.info.version = env!("CARGO_PKG_VERSION").to_owned();

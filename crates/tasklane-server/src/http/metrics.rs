@@ -10,8 +10,8 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use tower::{Layer, Service};
 
-use super::App;
 use super::problem::{self, Refused};
+use super::{App, document};
 use crate::engine::Engine;
 use crate::metrics::Gauges;
 
@@ -47,8 +47,16 @@ async fn gauges(engine: &Engine) -> Result<Gauges, Refused> {
     })
 }
 
+/// Live events have a second path, which the document leaves out.
+const LIVE: [&str; 2] = ["/events", "/ws"];
+
+fn known(route: &str) -> &'static str {
+    let live = || LIVE.into_iter().find(|live| *live == route);
+    document::route(route).or_else(live).unwrap_or(NO_ROUTE)
+}
+
 /// Notes an answer.
-pub(super) fn note(engine: &Engine, route: &str, response: &Response, started: Instant) {
+pub(super) fn note(engine: &Engine, route: &'static str, response: &Response, started: Instant) {
     let metrics = engine.metrics();
     metrics.answered(route, response.status().as_u16(), started.elapsed());
     if let Some(refused) = response.extensions().get::<Refused>() {
@@ -91,12 +99,12 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let started = Instant::now();
-        let route = request.extensions().get::<MatchedPath>().cloned();
+        let matched = request.extensions().get::<MatchedPath>();
+        let route = matched.map_or(NO_ROUTE, |matched| known(matched.as_str()));
         let answer = self.inner.call(request);
         let engine = Arc::clone(&self.engine);
         Box::pin(async move {
             let response = answer.await?;
-            let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
             note(&engine, route, &response, started);
             Ok(response)
         })

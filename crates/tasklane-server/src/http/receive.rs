@@ -1,6 +1,6 @@
 //! From what came over the wire to what core checks.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use tasklane_client::wire;
@@ -13,6 +13,8 @@ use tasklane_core::{
 use super::problem::{self, Refused};
 use crate::settings::Settings;
 
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Capacity of a worker that names none.
 const CAPACITY_DEFAULT: u32 = 5;
 
@@ -112,10 +114,10 @@ pub(crate) fn capabilities<'a>(
 
 /// The trace of a submission, where it names one.
 pub(crate) fn trace(headers: &HeaderMap) -> Option<TraceContext> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     // A header that is no trace context is no reason to refuse a task.
-    let parent = text("traceparent").filter(|parent| is_traceparent(parent))?;
-    TraceContext::new(parent, text("tracestate")).ok()
+    let parent = text(TRACEPARENT).filter(|parent| is_traceparent(parent))?;
+    TraceContext::new(parent, text(TRACESTATE)).ok()
 }
 
 fn is_traceparent(text: &str) -> bool {

@@ -104,7 +104,7 @@ fn trace_id(task: &Task) -> Box<str> {
 }
 
 fn own_trace_id(task: &Task) -> String {
-    format!("{:032x}", u128::from_be_bytes(*task.id.as_bytes()))
+    String::from_utf8_lossy(&wire::hex(task.id.as_bytes())).into_owned()
 }
 
 /// What a worker continues. A trace that begins here is not sampled unless the worker says so.
@@ -114,7 +114,7 @@ fn traceparent(task: &Task) -> Box<str> {
         None => {
             let id = own_trace_id(task);
             let span = id.get(16..).unwrap_or_default();
-            format!("00-{id}-{span}-00").into()
+            ["00-", &id, "-", span, "-00"].concat().into()
         }
     }
 }

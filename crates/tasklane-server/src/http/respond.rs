@@ -1,5 +1,6 @@
 //! Answers as JSON.
 
+use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -8,13 +9,21 @@ use tasklane_store::Durability;
 use super::problem::{self, Refused};
 use crate::engine::Engine;
 
+/// A task with a small payload.
+const USUAL_BYTES: usize = 1_024;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const DURABILITY: HeaderName = HeaderName::from_static("durability");
 
 /// An answer to a look.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    match serde_json::to_vec(value) {
-        Ok(bytes) => (status, [(header::CONTENT_TYPE, JSON)], bytes).into_response(),
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
+    match serde_json::to_writer(&mut bytes, value) {
+        Ok(()) => {
+            let mut response = Response::new(Body::from(bytes));
+            *response.status_mut() = status;
+            response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+            response
+        }
         Err(error) => {
             tracing::error!(%error, "an answer could not be written");
             Refused::new(problem::INTERNAL, "the answer could not be written").into_response()

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::limits::WAIT_MAX;
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Submit a task
 #[utoipa::path(post, path = "/api/v1/tasks", tag = "producers", request_body = wire::NewTask,

@@ -111,7 +111,7 @@ pub(super) struct ByType {
 /// Of answers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Answered {
-    pub(super) route: std::sync::Arc<str>,
+    pub(super) route: Word,
     pub(super) status: u16,
 }
 

@@ -7,8 +7,7 @@ mod count;
 mod gauge;
 mod label;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use prometheus_client::encoding::text;
@@ -67,8 +66,6 @@ pub(crate) struct Metrics {
     pruned: Counter,
     claims: Histogram,
     answers: Histograms<Answered>,
-    /// Routes by their text, so that an answer needs no new one.
-    routes: RwLock<HashMap<Box<str>, Arc<str>>>,
     /// The task last promoted: its claim follows and tells what it was promoted from.
     promotion: Mutex<Option<(TaskId, &'static str)>>,
 }
@@ -95,7 +92,6 @@ impl Metrics {
             pruned: Counter::default(),
             claims: call_histogram(),
             answers: Family::new_with_constructor(call_histogram),
-            routes: RwLock::default(),
             promotion: Mutex::default(),
         };
         metrics.register();
@@ -146,20 +142,9 @@ impl Metrics {
         self.claims.observe(time.as_secs_f64());
     }
 
-    /// A request was answered. Routes are those of the router, so there are few.
-    pub(crate) fn answered(&self, route: &str, status: u16, time: Duration) {
-        let answered = Answered { route: self.route(route), status };
-        self.answers.get_or_create(&answered).observe(time.as_secs_f64());
-    }
-
-    fn route(&self, route: &str) -> Arc<str> {
-        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = routes.get(route) {
-            return Arc::clone(known);
-        }
-        drop(routes);
-        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(routes.entry(route.into()).or_insert_with(|| route.into()))
+    /// A request was answered.
+    pub(crate) fn answered(&self, route: &'static str, status: u16, time: Duration) {
+        self.answers.get_or_create(&Answered { route, status }).observe(time.as_secs_f64());
     }
 
     /// Everything as text, with gauges of this moment.

@@ -16,6 +16,14 @@ const GROUP_TASKS_MAX: usize = 4_096;
 /// Tasks that may wait; beyond it calls other than settles are refused.
 const WAITING_TASKS_MAX: usize = 200_000;
 
+/// Calls that came together with the last group from which on more are worth waiting for: each
+/// commit costs a sync and some ten writes, whatever its size.
+const BUSY_CALLS_MIN: usize = 4;
+/// Tasks that the next group should have then ...
+const GATHER_TASKS: usize = 16;
+/// ... if they come this soon.
+const GATHER_WITHIN: Duration = Duration::from_micros(100);
+
 /// What may wait in memory besides settles: sixteen of the largest payloads, or the payloads of all
 /// the tasks that may wait if they have a kilobyte each.
 const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -90,9 +98,22 @@ struct State {
     /// What the others hold in memory.
     other_bytes: usize,
     closed: bool,
+    /// Tasks that the writer sleeps for; it is not woken before, and not at all when awake.
+    wakes_at: Option<usize>,
+    /// Calls in the last group.
+    last_calls: usize,
 }
 
 impl State {
+    fn waiting_tasks(&self) -> usize {
+        self.settle_tasks + self.tasks
+    }
+
+    fn is_worth_gathering(&self) -> bool {
+        let waiting = self.waiting_tasks();
+        self.last_calls >= BUSY_CALLS_MIN && waiting > 0 && waiting < GATHER_TASKS
+    }
+
     fn bytes_of(&mut self, class: Class) -> &mut usize {
         match class {
             Class::Settle => &mut self.settle_bytes,
@@ -167,8 +188,15 @@ impl Inbox {
             }
             Class::Bulk => state.bulk.push_back(waiting),
         }
+        // Waking a thread is a call to the system, even where nobody sleeps.
+        let is_enough = state.wakes_at.is_some_and(|tasks| state.waiting_tasks() >= tasks);
+        if is_enough {
+            state.wakes_at = None;
+        }
         drop(state);
-        self.filled.notify_one();
+        if is_enough {
+            self.filled.notify_one();
+        }
         answer
     }
 
@@ -177,32 +205,49 @@ impl Inbox {
     /// when nothing came for `patience`.
     pub(super) fn next_group(&self, patience: Option<Duration>) -> Option<Vec<Box<dyn Work>>> {
         let mut state = self.lock();
+        if state.is_worth_gathering() && !state.closed {
+            (state, _) = self.sleep(state, GATHER_TASKS, Some(GATHER_WITHIN));
+        }
         loop {
             let group = take_group(&mut state);
             if !group.is_empty() {
+                state.last_calls = group.len();
                 return Some(group);
             }
             if state.closed {
                 return None;
             }
-            state = match patience {
-                None => self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let waited = self.filled.wait_timeout(state, patience);
-                    let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-                    if timeout.timed_out() {
-                        return Some(Vec::new());
-                    }
-                    state
-                }
-            };
+            let timed_out;
+            (state, timed_out) = self.sleep(state, 0, patience);
+            if timed_out {
+                return Some(Vec::new());
+            }
         }
+    }
+
+    /// Sleeps until so many tasks wait or `patience` ends; says whether it ended.
+    fn sleep<'a>(
+        &self,
+        mut state: MutexGuard<'a, State>,
+        tasks: usize,
+        patience: Option<Duration>,
+    ) -> (MutexGuard<'a, State>, bool) {
+        state.wakes_at = Some(tasks);
+        let (mut state, timed_out) = match patience {
+            None => (self.filled.wait(state).unwrap_or_else(PoisonError::into_inner), false),
+            Some(patience) => {
+                let waited = self.filled.wait_timeout(state, patience);
+                let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                (state, timeout.timed_out())
+            }
+        };
+        state.wakes_at = None;
+        (state, timed_out)
     }
 
     /// Whether calls that concern so many tasks are waiting.
     pub(super) fn holds_at_least(&self, tasks: usize) -> bool {
-        let state = self.lock();
-        state.settle_tasks + state.tasks >= tasks
+        self.lock().waiting_tasks() >= tasks
     }
 
     /// Takes no more calls and answers those that wait: nobody will serve them.
