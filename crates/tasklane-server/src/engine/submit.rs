@@ -26,13 +26,13 @@ impl Verb for Submit {
 
     fn call(self: Arc<Self>, units: Vec<Submission>) -> Verdicts<Self::Verdict> {
         Box::pin(async move {
-            let seen = self.store.watch().borrow().claimable;
             let taken = self.parking.take_for(units.iter().flat_map(|unit| &unit.tasks));
+            if taken.is_empty() {
+                return self.store.submit(units).await;
+            }
+            let seen = self.store.watch().borrow().claimable;
             // Both are queued before either is awaited, so that they may share one write.
             let submit = self.store.submit(units);
-            if taken.is_empty() {
-                return submit.await;
-            }
             let claim = self.store.claim(taken.iter().map(Parked::request).collect());
             let verdicts = submit.await;
             self.parking.hand_over_submitted(taken, claim.await, seen);

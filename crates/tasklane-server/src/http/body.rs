@@ -134,28 +134,25 @@ fn check_text(bytes: &[u8]) -> Result<(), Refused> {
     if std::str::from_utf8(bytes).is_err() {
         return Err(Refused::new(problem::MALFORMED_JSON, "the body is not UTF-8"));
     }
-    if depth(bytes) > BODY_DEPTH_MAX {
+    if may_be_deep(bytes) && depth(bytes) > BODY_DEPTH_MAX {
         let detail = format!("bodies nest at most {BODY_DEPTH_MAX} deep");
         return Err(Refused::new(problem::JSON_TOO_DEEP, detail));
     }
     Ok(())
 }
 
+/// Whether brackets could nest too deep: whether there are that many at all. Both opening ones are
+/// the same but for one bit, so this looks at many bytes at once.
+fn may_be_deep(bytes: &[u8]) -> bool {
+    bytes.iter().filter(|byte| **byte | 0x20 == b'{').count() > BODY_DEPTH_MAX
+}
+
 /// How deep brackets nest outside of texts.
 fn depth(bytes: &[u8]) -> usize {
-    let (mut depth, mut deepest, mut in_text, mut escaped) = (0usize, 0, false, false);
-    for byte in bytes {
-        if in_text {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_text = false,
-                _ => {}
-            }
-            continue;
-        }
+    let (mut depth, mut deepest, mut rest) = (0usize, 0, bytes.iter());
+    while let Some(byte) = rest.next() {
         match byte {
-            b'"' => in_text = true,
+            b'"' => rest = after_text(rest.as_slice()).iter(),
             b'{' | b'[' => {
                 depth += 1;
                 deepest = deepest.max(depth);
@@ -165,6 +162,19 @@ fn depth(bytes: &[u8]) -> usize {
         }
     }
     deepest
+}
+
+/// What follows the end of the text that `bytes` begin in.
+fn after_text(mut bytes: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', bytes) {
+        let is_end = bytes.get(at) == Some(&b'"');
+        // A backslash hides the byte after it.
+        bytes = bytes.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
+        if is_end {
+            return bytes;
+        }
+    }
+    &[]
 }
 
 /// Says what is wrong and where. Reads the body a second time for the place: refusals are rare.
