@@ -8,8 +8,9 @@ use serde_json::json;
 use crate::site::Site;
 
 /// Everything that is measured, by the name of its family.
-const FAMILIES: [&str; 37] = [
+const FAMILIES: [&str; 38] = [
     "assignment_timeouts",
+    "auth_failures",
     "build",
     "claim_seconds",
     "dlq_size",
