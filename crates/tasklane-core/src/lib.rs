@@ -46,7 +46,7 @@ pub use metadata::{Metadata, TraceContext};
 pub use name::{Capability, IdempotencyKey, OrderingKey, QueueName, TaskType};
 pub use order::{Aging, Band, Order, Range, Weights};
 pub use priority::Priority;
-pub use queue::{DepthLimits, QueueSettings, Retention, Weight};
+pub use queue::{DepthLimits, Pinned, QueueSettings, Retention, Weight};
 pub use random::{Random, SeededRandom};
 pub use retry::{Backoff, Jitter, RetryPolicy};
 pub use rotation::Rotation;

@@ -20,6 +20,26 @@ pub struct QueueSettings {
     pub depth: DepthLimits,
     /// How long ended tasks are kept; `None` follows the store's own retention.
     pub retention: Option<Retention>,
+    /// Which of these an operator has set.
+    pub pinned: Pinned,
+}
+
+/// Which settings of a queue an operator has set: a configuration changes only the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pinned {
+    /// How it chooses among priorities.
+    pub order: bool,
+    /// Its share among queues.
+    pub weight: bool,
+    /// From which depth submissions are refused.
+    pub depth: bool,
+    /// How long ended tasks are kept.
+    pub retention: bool,
+}
+
+impl Pinned {
+    /// All of them.
+    pub const ALL: Self = Self { order: true, weight: true, depth: true, retention: true };
 }
 
 impl QueueSettings {

@@ -17,4 +17,4 @@ mod server;
 mod settings;
 
 pub use server::{Server, ServerError};
-pub use settings::{Authentication, BreakerSettings, HealthSettings, Settings};
+pub use settings::{Authentication, BreakerSettings, HealthSettings, QueueDefaults, Settings};

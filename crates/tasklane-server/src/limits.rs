@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-/// Bytes of a body that holds one thing.
-pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Nesting of a body.
 pub const BODY_DEPTH_MAX: usize = 64;
 /// Bytes of all headers of a request.
 pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a request's target.
 pub const URI_BYTES_MAX: usize = 8 * 1024;
-/// Connections at once.
-pub const CONNECTIONS_MAX: usize = 20_000;
 /// How long a poll or a look at a task may wait.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Results, starts or leases in one call of a worker.

@@ -18,7 +18,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::engine::Engine;
 use crate::http::{self, Front};
-use crate::limits::CONNECTIONS_MAX;
 use crate::maintenance;
 use crate::settings::Settings;
 
@@ -61,6 +60,9 @@ impl Server {
         shutdown: CancellationToken,
     ) -> Result<(), ServerError> {
         let (loops, connections) = (TaskTracker::new(), TaskTracker::new());
+        if let Err(error) = self.engine.configure_queues().await {
+            tracing::warn!(%error, "queues could not be configured; it is tried again");
+        }
         // Maintenance goes on until the last call has been answered.
         let stop = CancellationToken::new();
         maintenance::start(&self.engine, &loops, &stop);
@@ -72,8 +74,7 @@ impl Server {
             tracing::warn!(%error, "keys could not be read; it is tried again");
         }
         let front = Front::new(Arc::clone(&self.engine));
-        let headers_within = self.engine.settings().headers_within;
-        accept(listener, front, &connections, &shutdown, headers_within).await;
+        accept(listener, front, &connections, &shutdown, &self.engine.settings()).await;
         tracing::info!("shutting down: finishing what is in flight");
         self.engine.drain();
         connections.close();
@@ -149,9 +150,10 @@ async fn accept(
     front: Arc<Front>,
     connections: &TaskTracker,
     shutdown: &CancellationToken,
-    headers_within: Duration,
+    settings: &Settings,
 ) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (most, headers_within) = (settings.connections_max, settings.headers_within);
+    let room = Arc::new(Semaphore::new(most));
     let builder = Arc::new(builder(headers_within));
     loop {
         let accepted = tokio::select! {
@@ -168,7 +170,7 @@ async fn accept(
         };
         let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
             // Closed at once: memory stays bounded, and the client may try again.
-            tracing::warn!("more than {CONNECTIONS_MAX} connections: one was closed");
+            tracing::warn!("more than {most} connections: one was closed");
             continue;
         };
         let (front, builder) = (Arc::clone(&front), Arc::clone(&builder));

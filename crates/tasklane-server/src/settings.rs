@@ -1,15 +1,24 @@
 //! What can be set, with its defaults.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tasklane_core::{ClassifyRule, Policies};
+use tasklane_core::{
+    ClassifyRule, DepthLimits, Order, Policies, QueueName, QueueSettings, Retention, Weight,
+};
 use tasklane_store::Prune;
+use tokio::sync::watch;
 
 /// How a server behaves.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Values for members that tasks leave out.
     pub policies: Policies,
+    /// What queues have, where no operator has set it.
+    pub queue_defaults: QueueDefaults,
+    /// The same for single queues.
+    pub queues: HashMap<QueueName, QueueDefaults>,
     /// What kind a failure is whose worker did not say.
     pub classify: Vec<ClassifyRule>,
     /// How long a lease lasts: what the store was opened with.
@@ -49,12 +58,18 @@ pub struct Settings {
     pub slow_reader_behind: u64,
     /// How long calls in flight get to finish at the end.
     pub shutdown_within: Duration,
+    /// Bytes of a body.
+    pub body_bytes_max: usize,
+    /// Connections at once.
+    pub connections_max: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             policies: Policies::default(),
+            queue_defaults: QueueDefaults::default(),
+            queues: HashMap::new(),
             classify: Vec::new(),
             lease: Duration::from_secs(30),
             heartbeat_every: Duration::from_secs(10),
@@ -74,6 +89,83 @@ impl Default for Settings {
             slow_reader_after: Duration::from_secs(10),
             slow_reader_behind: 500_000,
             shutdown_within: Duration::from_secs(30),
+            body_bytes_max: 16 * 1024 * 1024,
+            connections_max: 20_000,
+        }
+    }
+}
+
+/// Settings that may change while the server runs: whoever needs one reads it anew each time.
+///
+/// Some are read only once, at the start: `lease`, `batches_in_flight`, `headers_within` and
+/// `connections_max`.
+#[derive(Debug, Clone)]
+pub(crate) struct LiveSettings(Arc<watch::Sender<Arc<Settings>>>);
+
+impl LiveSettings {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self(Arc::new(watch::Sender::new(Arc::new(settings))))
+    }
+
+    /// As they are now.
+    pub(crate) fn now(&self) -> Arc<Settings> {
+        Arc::clone(&self.0.borrow())
+    }
+
+    /// As they are from now on.
+    pub(crate) fn replace(&self, settings: Settings) {
+        self.0.send_replace(Arc::new(settings));
+    }
+
+    /// Sleeps for as long as they say; begins anew when they change.
+    pub(crate) async fn sleep(&self, time: impl Fn(&Settings) -> Duration) {
+        let mut changes = self.0.subscribe();
+        loop {
+            let time = time(&changes.borrow_and_update());
+            tokio::select! {
+                () = tokio::time::sleep(time) => return,
+                // The sender lives as long as this.
+                _ = changes.changed() => {}
+            }
+        }
+    }
+}
+
+/// What is configured for a queue; what is absent is as it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueDefaults {
+    /// How it chooses among priorities.
+    pub order: Option<Order>,
+    /// Its share among queues.
+    pub weight: Option<Weight>,
+    /// From which depth submissions are refused.
+    pub depth: Option<DepthLimits>,
+    /// How long ended tasks are kept.
+    pub retention: Option<Retention>,
+}
+
+impl Settings {
+    /// What is configured for a queue: by its name, else for all.
+    pub fn configured(&self, queue: &QueueName) -> QueueDefaults {
+        let (all, own) = (self.queue_defaults, self.queues.get(queue).copied().unwrap_or_default());
+        QueueDefaults {
+            order: own.order.or(all.order),
+            weight: own.weight.or(all.weight),
+            depth: own.depth.or(all.depth),
+            retention: own.retention.or(all.retention),
+        }
+    }
+
+    /// A queue as it should be: what an operator has set stays, the rest is as configured.
+    pub fn resolve_queue(&self, queue: &QueueName, stored: QueueSettings) -> QueueSettings {
+        let (own, plain, pinned) =
+            (self.configured(queue), QueueSettings::default(), stored.pinned);
+        QueueSettings {
+            order: if pinned.order { stored.order } else { own.order.unwrap_or(plain.order) },
+            weight: if pinned.weight { stored.weight } else { own.weight.unwrap_or(plain.weight) },
+            depth: if pinned.depth { stored.depth } else { own.depth.unwrap_or(plain.depth) },
+            retention: if pinned.retention { stored.retention } else { own.retention },
+            ..stored
         }
     }
 }

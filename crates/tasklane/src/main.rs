@@ -1,6 +1,7 @@
 //! `tasklane`: the server and, later, everything else in one binary.
 
 mod audit;
+mod config;
 mod keys;
 mod log;
 mod place;
@@ -26,7 +27,11 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a server.
-    Serve(serve::Arguments),
+    #[command(after_help = serve::EXAMPLE)]
+    Serve(config::Flags),
+    /// Look at settings: what is wrong, what is in force, what there is.
+    #[command(subcommand, after_help = config::EXAMPLE)]
+    Config(config::Command),
     /// Make, list and revoke API keys.
     Keys(keys::Arguments),
     /// Look at the audit log, and verify that nobody changed it.
@@ -35,7 +40,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Serve(flags) => serve::run(&flags),
+        Command::Config(command) => return config::run(&command),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
     };

@@ -1,12 +1,13 @@
 //! Where an operator's command goes: to a running server, or straight into its store.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use tasklane_sqlite::Options;
 use tasklane_store::{Store, StoreError};
 
+use crate::config::{self, Effective, Sources};
 use crate::remote::Remote;
 use crate::store;
 
@@ -16,14 +17,13 @@ pub(crate) struct Arguments {
     /// variable TASKLANE_API_KEY.
     #[arg(long, env = "TASKLANE_SERVER", value_name = "URL")]
     server: Option<String>,
-    /// Without a server: the store itself, while no server has it open.
-    #[arg(
-        long,
-        env = "TASKLANE_STORE",
-        default_value = "sqlite:./tasklane-data",
-        value_name = "STORE"
-    )]
-    store: String,
+    /// Without a server: the store itself, while no server has it open. As the server's own setting,
+    /// it can also stand in a file or in TASKLANE_STORE.
+    #[arg(long, value_name = "STORE")]
+    store: Option<String>,
+    /// The server's file of settings, for the store it names [env: TASKLANE_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 /// What a command works on.
@@ -44,14 +44,17 @@ impl Arguments {
 
     /// The store itself.
     pub(crate) fn open_store(&self) -> anyhow::Result<Arc<dyn Store>> {
-        if self.store.starts_with("memory:") {
+        let given = self.store.iter().map(|store| ("store".to_owned(), store.clone())).collect();
+        let loaded = config::load(&Sources::new(self.config.as_deref(), given))?;
+        let Effective { store: place, options, .. } = loaded.effective;
+        if place.starts_with("memory:") {
             bail!(
                 "a store in memory lives in its server: give --server URL, and start it with\n  \
                  tasklane serve --store memory: --auth keys\n\
                  which makes a first key and shows it"
             );
         }
-        let opened = store::open(&self.store, &Options::default());
+        let opened = store::open(&place, &options);
         opened.map_err(|error| match error.downcast_ref::<StoreError>() {
             Some(StoreError::Locked(_)) => error.context(
                 "a server has the store open: ask it instead, with --server http://127.0.0.1:7170 \

@@ -2,94 +2,58 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Args;
 use tasklane_core::{ApiKey, Verb};
+use tasklane_server::engine::{Engine, ReloadRequest};
 use tasklane_server::{Authentication, Server, Settings};
-use tasklane_sqlite::Options;
 use tasklane_store::Store;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::{self, Auth, Effective, Flags, Reloading};
 use crate::{keys, log, store};
 
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// Where to listen.
-    #[arg(long, env = "TASKLANE_LISTEN", default_value = "127.0.0.1:7170", value_name = "ADDRESS")]
-    listen: String,
-    /// Where tasks are kept: sqlite:FOLDER, or memory: to lose them at the end.
-    #[arg(
-        long,
-        env = "TASKLANE_STORE",
-        default_value = "sqlite:./tasklane-data",
-        value_name = "STORE"
-    )]
-    store: String,
-    /// Who may call: `keys` asks everybody for an API key, `off` nobody. Keys if there are any;
-    /// otherwise off, which only an address of this machine itself may be.
-    #[arg(long, env = "TASKLANE_AUTH", value_enum, value_name = "HOW")]
-    auth: Option<Auth>,
-    /// Ask for a key at /metrics too: one with the scope read that is not bounded.
-    #[arg(long, env = "TASKLANE_GUARD_METRICS")]
-    guard_metrics: bool,
-    /// Pages of this origin may call from a browser too, for example https://board.example.org;
-    /// may be given again.
-    #[arg(long = "allow-origin", value_name = "ORIGIN")]
-    allowed_origins: Vec<Box<str>>,
-    /// How long a worker holds a task without a sign of life, in milliseconds.
-    #[arg(long, env = "TASKLANE_LEASE_MS", default_value_t = 30_000, value_name = "MS")]
-    lease_ms: u64,
-    /// How log lines look.
-    #[arg(long, env = "TASKLANE_LOG_FORMAT", value_enum, default_value_t = log::Format::Human)]
-    log_format: log::Format,
-    /// Which log lines to write: error, warn, info, debug or trace.
-    #[arg(long, env = "TASKLANE_LOG_LEVEL", default_value = "info", value_name = "LEVEL")]
-    log_level: String,
-}
+pub(crate) const EXAMPLE: &str = "\
+Examples:
+  tasklane serve                                  # ./tasklane-data, 127.0.0.1:7170
+  tasklane serve --config tasklane.toml --log-format json
+  TASKLANE_BREAKER_FAILURES=10 tasklane serve     # every setting has a name in the environment
 
-/// Who may call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Auth {
-    /// Who shows a good key.
-    Keys,
-    /// Everybody.
-    Off,
-}
+`tasklane config default` prints a file with every setting.";
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    log::start(arguments.log_format, &arguments.log_level)?;
+pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
+    let sources = flags.sources();
+    let loaded = config::load(&sources)?;
+    let effective = loaded.effective.clone();
+    let log = log::start(effective.log_format, &effective.log_level)?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let reloading = Reloading::new(sources, loaded, log);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(arguments))
+    runtime.block_on(serve(effective, reloading))
 }
 
-async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
-    let lease = Duration::from_millis(arguments.lease_ms);
-    let mut options = Options::default();
-    options.rules.lease = lease;
-    options.rules.silence = lease;
-    let store = store::open(&arguments.store, &options)?;
-    let listener = TcpListener::bind(&arguments.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", arguments.listen))?;
+async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()> {
+    let Effective { listen, store: place, auth, options, settings, .. } = effective;
+    let store = store::open(&place, &options)?;
+    let listener =
+        TcpListener::bind(&listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let shutdown = CancellationToken::new();
     watch_signals(shutdown.clone())?;
     let address = listener.local_addr()?;
-    let settings = Settings {
-        lease,
-        heartbeat_every: lease / 3,
-        authentication: authentication(arguments, store.as_ref(), address).await?,
-        guard_metrics: arguments.guard_metrics,
-        allowed_origins: arguments.allowed_origins.clone(),
-        ..Settings::default()
-    };
+    let authentication = authentication(auth, &place, store.as_ref(), address).await?;
+    let settings = Settings { authentication, ..settings };
     let durability = store.status().durability.as_str();
-    let keys = settings.authentication == Authentication::Keys;
-    tracing::info!(%address, store = arguments.store, durability, keys, "serving");
     let server = Server::new(Arc::clone(&store), settings);
+    let engine = Arc::clone(server.engine());
+    let hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(reload(reloading, engine.reloads(), hangup, engine, shutdown.clone()));
+    let (keys, place) = (authentication == Authentication::Keys, config::shown_address(&place));
+    tracing::info!(%address, store = place, durability, keys, "serving");
     server.run(listener, shutdown).await?;
     drop(store);
     tracing::info!("stopped");
@@ -98,15 +62,14 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Whether callers are asked for keys; refuses to serve what nobody should.
 async fn authentication(
-    arguments: &Arguments,
+    auth: Auth,
+    place: &str,
     store: &dyn Store,
     address: SocketAddr,
 ) -> anyhow::Result<Authentication> {
     let now = store.now();
     let keys = store.api_keys().await.context("cannot read the keys")?;
-    let wanted = arguments.auth.unwrap_or(if keys.is_empty() { Auth::Off } else { Auth::Keys });
-    let place = &arguments.store;
-    if wanted == Auth::Off {
+    if auth == Auth::Off || (auth == Auth::Auto && keys.is_empty()) {
         if !address.ip().to_canonical().is_loopback() {
             bail!(
                 "refusing to listen on {address} without keys: whoever reaches that address could \
@@ -117,7 +80,7 @@ async fn authentication(
             );
         }
         if !keys.is_empty() {
-            tracing::warn!("there are keys, but --auth off lets everybody in without one");
+            tracing::warn!("there are keys, but auth = \"off\" lets everybody in without one");
         }
         return Ok(Authentication::Off);
     }
@@ -135,6 +98,38 @@ async fn authentication(
         }
     }
     Ok(Authentication::Keys)
+}
+
+/// Reads the configuration anew when asked, one time after the other.
+async fn reload(
+    mut reloading: Reloading,
+    mut requests: mpsc::Receiver<ReloadRequest>,
+    mut hangup: Signal,
+    engine: Arc<Engine>,
+    shutdown: CancellationToken,
+) {
+    loop {
+        let asked = tokio::select! {
+            request = requests.recv() => request,
+            _ = hangup.recv() => None,
+            () = shutdown.cancelled() => return,
+        };
+        let outcome = reloading.run(&engine).await;
+        match &outcome {
+            Ok(reloaded) => {
+                let (applied, needs_restart) =
+                    (reloaded.applied.join(", "), reloaded.needs_restart.join(", "));
+                tracing::info!(applied, needs_restart, "the configuration was read anew");
+            }
+            Err(wrong) => {
+                tracing::error!(%wrong, "the configuration is wrong: nothing was changed");
+            }
+        }
+        if let Some(request) = asked {
+            // Who asked may have gone.
+            let _ = request.send(outcome.map_err(|wrong| wrong.0));
+        }
+    }
 }
 
 /// The first signal asks for an end; the second one is one.

@@ -27,11 +27,14 @@ pub use dead_letter::{
 pub use digits::hex;
 pub use event::{Event, EventData};
 pub use operator::{
-    BackedUp, Backup, CancelMany, Changed, Health, Maintenance, Matched, Refused, Removed, Requeue,
-    Requeued, TaskFilter, UpdateTask,
+    BackedUp, Backup, CancelMany, Changed, Health, Maintenance, Matched, Refused, Reloaded,
+    Removed, Requeue, Requeued, TaskFilter, UpdateTask,
 };
 pub use problem::{FieldError, Problem};
-pub use queue::{AgingSettings, DepthSettings, Queue, QueuePage, QueuePatch, RetentionSettings};
+pub use queue::{
+    AgingSettings, DepthSettings, Queue, QueueMember, QueueOrigins, QueuePage, QueuePatch,
+    RetentionSettings,
+};
 pub use report::{
     ProgressAnswer, ProgressReport, Report, ReportStatus, ReportVerdict, Reports, ReportsAnswer,
 };

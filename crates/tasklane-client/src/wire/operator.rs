@@ -169,6 +169,16 @@ pub struct Removed {
     pub took_seconds: Seconds,
 }
 
+/// What has become of the settings that differ from those that were in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Reloaded {
+    /// In force now.
+    pub applied: Vec<String>,
+    /// Read only at the start.
+    pub needs_restart: Vec<String>,
+}
+
 /// Copy the store to a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

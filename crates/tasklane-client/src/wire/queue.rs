@@ -29,6 +29,37 @@ pub struct Queue {
     /// How long ended tasks are kept; absent where the server's own retention applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<RetentionSettings>,
+    /// Who has set what.
+    pub origins: QueueOrigins,
+}
+
+/// Who has set what of a queue: an `operator`, the server's `configuration`, or nobody (`default`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct QueueOrigins {
+    /// How it chooses among priorities.
+    pub order: Box<str>,
+    /// Its share among queues.
+    pub weight: Box<str>,
+    /// Depths from which submissions are refused.
+    pub depth_limits: Box<str>,
+    /// How long ended tasks are kept.
+    pub retention: Box<str>,
+}
+
+/// What of a queue can be given back to the server's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum QueueMember {
+    /// How it chooses among priorities.
+    Order,
+    /// Its share among queues.
+    Weight,
+    /// Depths from which submissions are refused.
+    DepthLimits,
+    /// How long ended tasks are kept.
+    Retention,
 }
 
 /// Every queue.
@@ -110,4 +141,7 @@ pub struct QueuePatch {
     /// How long ended tasks are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<RetentionSettings>,
+    /// What should be as the server's configuration has it again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reset: Vec<QueueMember>,
 }

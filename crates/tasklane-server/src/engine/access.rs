@@ -150,7 +150,7 @@ impl Keyring {
 impl Engine {
     /// Lets somebody in who shows a key, where one is asked for.
     pub fn admit(&self, shown: Option<&str>) -> Result<Access, Denied> {
-        if self.settings.authentication == Authentication::Off {
+        if self.settings().authentication == Authentication::Off {
             return Ok(Access::Anyone);
         }
         let shown: Credential =
@@ -184,7 +184,7 @@ impl Engine {
 
     /// Reads the keys anew: what another server did to them counts from then on.
     pub async fn refresh_keys(&self) -> Result<(), EngineError> {
-        if self.settings.authentication == Authentication::Keys {
+        if self.settings().authentication == Authentication::Keys {
             self.keyring.replace(self.store.api_keys().await?);
         }
         Ok(())
@@ -235,7 +235,7 @@ impl Engine {
         };
         match spec.owner.as_deref() {
             Some(owner) if owner == own => Ok(()),
-            Some(_) => Err(EngineError::NotFound("worker")),
+            Some(_) => Err(EngineError::NotOwned),
             None => Err(WorkerRefusal::Gone.into()),
         }
     }

@@ -21,7 +21,16 @@ pub enum EngineError {
     /// A value is not acceptable.
     #[error(transparent)]
     Invalid(#[from] Invalid),
+    /// What is configured is wrong: a line for each fault.
+    #[error("the configuration is wrong: {}", .0.join("; "))]
+    Configuration(Vec<String>),
+    /// Nobody here reads a configuration.
+    #[error("this server reads no configuration")]
+    NoConfiguration,
     /// There is nothing by that name.
     #[error("no such {0}")]
     NotFound(&'static str),
+    /// Another key registered the worker.
+    #[error("the worker answers to the key that registered it alone")]
+    NotOwned,
 }

@@ -81,7 +81,7 @@ impl Engine {
             workers: &workers,
             estimate: self.estimate(&task),
             holder,
-            lease: self.settings.lease,
+            lease: self.settings().lease,
         };
         let explanation = decide(&facts);
         Ok((task, explanation))

@@ -29,6 +29,7 @@ mod queue;
 mod readiness;
 mod reading;
 mod refusal;
+mod reload;
 mod renew;
 mod roster;
 mod settle;
@@ -40,11 +41,12 @@ mod tests;
 mod wait;
 mod worker;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock};
 
-use tasklane_core::Timestamp;
+use tasklane_core::{QueueName, Timestamp};
 use tasklane_store::{Durability, Pruned, Status, Store};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -62,6 +64,7 @@ pub use fingerprint::fingerprint;
 pub use operate::{Sweep, Swept};
 pub use readiness::NotReady;
 pub(crate) use refusal::Refusal;
+pub use reload::{ReloadRequest, Reloaded};
 pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
@@ -69,7 +72,7 @@ pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
 pub(crate) use reading::{Reading, Share};
 
 use crate::metrics::Metrics;
-use crate::settings::Settings;
+use crate::settings::{LiveSettings, Settings};
 use batcher::Batcher;
 use parking::Parking;
 use roster::Roster;
@@ -80,7 +83,7 @@ use wait::Waiters;
 /// Everything a server does, on one store.
 pub struct Engine {
     store: Arc<dyn Store>,
-    settings: Settings,
+    settings: LiveSettings,
     submits: Arc<Batcher<submit::Submit>>,
     claims: Arc<Batcher<claim::Claim>>,
     settles: Arc<Batcher<settle::Settle>>,
@@ -96,6 +99,8 @@ pub struct Engine {
     probe: readiness::Probe,
     /// One change of a queue's settings at a time.
     adjusting: tokio::sync::Semaphore,
+    /// Queues that have what is configured for them; `None` until all were looked at.
+    configured: Mutex<Option<HashSet<QueueName>>>,
     started: std::time::Instant,
     feed: Feed,
     waiters: Waiters,
@@ -105,6 +110,8 @@ pub struct Engine {
     streams: TaskTracker,
     errands: TaskTracker,
     reading: Reading,
+    /// To whoever reads the configuration.
+    reload: OnceLock<mpsc::Sender<ReloadRequest>>,
 }
 
 impl Engine {
@@ -115,6 +122,7 @@ impl Engine {
         let in_flight = |max: usize| (!store.gathers()).then_some(max);
         let several = in_flight(settings.batches_in_flight);
         let own = || Arc::clone(&store);
+        let settings = LiveSettings::new(settings);
         Arc::new(Self {
             submits: Batcher::new(
                 submit::Submit { store: own(), parking: Arc::clone(&parking) },
@@ -133,7 +141,7 @@ impl Engine {
             ),
             renewals: Batcher::new(renew::Renew { store: own() }, &errands, in_flight(1)),
             parking,
-            roster: Roster::new(settings.health, settings.breaker),
+            roster: Roster::new(settings.clone()),
             keyring: access::Keyring::default(),
             refusals: std::sync::Mutex::default(),
             snapshot: Snapshot::default(),
@@ -142,6 +150,7 @@ impl Engine {
             draining: CancellationToken::new(),
             probe: readiness::Probe::default(),
             adjusting: tokio::sync::Semaphore::new(1),
+            configured: Mutex::default(),
             started: std::time::Instant::now(),
             feed: Feed::new(own()),
             waiters: Waiters::default(),
@@ -150,7 +159,8 @@ impl Engine {
             bulletin: watch::Sender::default(),
             streams: TaskTracker::new(),
             errands,
-            reading: Reading::new(settings.reading_bytes_max),
+            reading: Reading::default(),
+            reload: OnceLock::new(),
             settings,
             store,
         })
@@ -161,8 +171,13 @@ impl Engine {
         self.parking.run(stop).await;
     }
 
-    /// What can be set.
-    pub fn settings(&self) -> &Settings {
+    /// What can be set, as it is now.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.now()
+    }
+
+    /// The same, for those who wait for changes.
+    pub(crate) fn live_settings(&self) -> &LiveSettings {
         &self.settings
     }
 

@@ -198,7 +198,7 @@ impl Engine {
     /// Removes what has been kept long enough, now; in an emergency everything that has ended.
     pub async fn clean_up(&self, emergency: bool) -> Result<Pruned, EngineError> {
         let started = Instant::now();
-        let own = self.settings.prune;
+        let own = self.settings().prune;
         let prune = if emergency {
             Prune { override_queues: true, retention: Prune::emergency().retention, ..own }
         } else {

@@ -1,10 +1,14 @@
-//! Queues and their settings.
+//! Queues and their settings: what operators set, and what is configured.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{MutexGuard, PoisonError};
 
 use tasklane_core::{QueueName, QueueSettings};
 use tasklane_store::QueueState;
 
 use super::Engine;
 use super::error::EngineError;
+use crate::settings::{QueueDefaults, Settings};
 
 impl Engine {
     /// All queues, by name.
@@ -35,11 +39,64 @@ impl Engine {
             Err(error) => return Err(error),
         };
         change(&mut settings)?;
+        let settings = self.settings().resolve_queue(name, settings);
         self.store.configure(name.clone(), settings).await?;
         drop(turn);
         tracing::info!(queue = %name, paused = settings.paused, "a queue was set");
         // Estimates and effective priorities follow at once.
         self.refresh_snapshot().await?;
         self.queue(name).await
+    }
+
+    /// Puts new settings in force; what is read only at the start stays as it is.
+    pub async fn change_settings(&self, settings: Settings) -> Result<(), EngineError> {
+        // Whether keys are asked for is settled at the start, by what the store holds.
+        let authentication = self.settings().authentication;
+        self.settings.replace(Settings { authentication, ..settings });
+        let _turn = self.adjusting.acquire().await;
+        // In this turn: who had its turn before may have seen older settings.
+        *self.configured() = None;
+        self.configure_all().await
+    }
+
+    /// Gives queues what is configured for them, where no operator has set it: those that are
+    /// configured by name, and those that are new. Each only once, so that servers that are
+    /// configured differently do not undo each other's settings in a loop.
+    pub async fn configure_queues(&self) -> Result<(), EngineError> {
+        let _turn = self.adjusting.acquire().await;
+        self.configure_all().await
+    }
+
+    async fn configure_all(&self) -> Result<(), EngineError> {
+        let settings = self.settings();
+        let nothing_for_new_ones = settings.queue_defaults == QueueDefaults::default();
+        if nothing_for_new_ones && self.configured().is_some() {
+            return Ok(());
+        }
+        let mut stored: HashMap<_, _> = settings.queues.keys().map(|name| (name, None)).collect();
+        let queues = self.store.queues().await?;
+        stored.extend(queues.iter().map(|state| (&state.queue, Some(state.settings))));
+        if let Some(done) = &*self.configured() {
+            stored.retain(|name, _| !done.contains(*name));
+        }
+        let mut calls = Vec::new();
+        for (name, stored) in &stored {
+            let wanted = settings.resolve_queue(name, stored.unwrap_or_default());
+            if *stored != Some(wanted) {
+                tracing::info!(queue = %name, "a queue is set as configured");
+                // Queued before any is awaited, so that they share a write.
+                calls.push(self.store.configure((*name).clone(), wanted));
+            }
+        }
+        for call in calls {
+            call.await?;
+        }
+        let done = stored.into_keys().cloned();
+        self.configured().get_or_insert_default().extend(done);
+        Ok(())
+    }
+
+    fn configured(&self) -> MutexGuard<'_, Option<HashSet<QueueName>>> {
+        self.configured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

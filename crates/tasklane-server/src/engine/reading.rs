@@ -3,20 +3,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What all bodies that are being read hold.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Reading {
     bytes: AtomicUsize,
-    max: usize,
 }
 
 impl Reading {
-    pub(crate) fn new(max: usize) -> Self {
-        Self { bytes: AtomicUsize::new(0), max }
-    }
-
-    /// The share of a body, given back when it is dropped.
-    pub(crate) fn begin(&self) -> Share<'_> {
-        Share { reading: self, bytes: 0 }
+    /// The share of a body, given back when it is dropped; `max` is what all may hold.
+    pub(crate) fn begin(&self, max: usize) -> Share<'_> {
+        Share { reading: self, bytes: 0, max }
     }
 }
 
@@ -25,6 +20,7 @@ impl Reading {
 pub(crate) struct Share<'a> {
     reading: &'a Reading,
     bytes: usize,
+    max: usize,
 }
 
 impl Share<'_> {
@@ -32,7 +28,7 @@ impl Share<'_> {
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
         let before = self.reading.bytes.fetch_add(bytes, Ordering::Relaxed);
-        before.saturating_add(bytes) <= self.reading.max
+        before.saturating_add(bytes) <= self.max
     }
 }
 
@@ -48,13 +44,13 @@ mod tests {
 
     #[test]
     fn what_one_gives_back_another_may_take() {
-        let reading = Reading::new(100);
-        let (mut one, mut other) = (reading.begin(), reading.begin());
+        let reading = Reading::default();
+        let (mut one, mut other) = (reading.begin(100), reading.begin(100));
         assert!(one.grow(60) && other.grow(40));
         assert!(!other.grow(1), "and that which was too much is given back as well");
         drop(other);
         assert!(one.grow(40));
         drop(one);
-        assert!(reading.begin().grow(100));
+        assert!(reading.begin(100).grow(100));
     }
 }

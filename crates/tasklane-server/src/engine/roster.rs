@@ -10,7 +10,7 @@ use tasklane_store::{Direction, WorkerChange};
 
 use super::breaker::Breaker;
 use super::claim::Directive;
-use crate::settings::{BreakerSettings, HealthSettings};
+use crate::settings::LiveSettings;
 
 /// What a worker may have right now.
 pub(super) struct Leave {
@@ -38,16 +38,15 @@ struct Member {
 /// The workers this server has heard of. The store is the truth; this is a cache and a memory.
 #[derive(Debug)]
 pub(super) struct Roster {
-    health: HealthSettings,
-    breaker: BreakerSettings,
+    settings: LiveSettings,
     members: Mutex<HashMap<WorkerId, Member>>,
     /// How many came.
     arrivals: AtomicU64,
 }
 
 impl Roster {
-    pub(super) fn new(health: HealthSettings, breaker: BreakerSettings) -> Self {
-        Self { health, breaker, members: Mutex::default(), arrivals: AtomicU64::new(0) }
+    pub(super) fn new(settings: LiveSettings) -> Self {
+        Self { settings, members: Mutex::default(), arrivals: AtomicU64::new(0) }
     }
 
     /// How much of what it wants a worker may have. An unknown one is the store's to refuse.
@@ -73,9 +72,10 @@ impl Roster {
 
     /// A task of a worker ended. Says whether its breaker opened with that.
     pub(super) fn settled(&self, worker: WorkerId, failed: bool, now: Timestamp) -> bool {
+        let settings = self.settings.now();
         let mut members = self.lock();
         match members.get_mut(&worker) {
-            Some(member) => member.breaker.settled(failed, now, &self.breaker),
+            Some(member) => member.breaker.settled(failed, now, &settings.breaker),
             None => false,
         }
     }
@@ -87,16 +87,17 @@ impl Roster {
         state: WorkerState,
         health: Option<Health>,
     ) -> Option<Direction> {
+        let limits = self.settings.now().health;
         let mut members = self.lock();
         let member = members.entry(worker).or_default();
         member.state = state;
         let health = health.filter(|h| h.cpu_percent.is_some() || h.memory_percent.is_some())?;
-        let over = health.memory_percent.is_some_and(|now| now > self.health.memory_percent)
-            || health.cpu_percent.is_some_and(|now| now > self.health.cpu_percent);
+        let over = health.memory_percent.is_some_and(|now| now > limits.memory_percent)
+            || health.cpu_percent.is_some_and(|now| now > limits.cpu_percent);
         member.strikes = if over { member.strikes.saturating_add(1) } else { 0 };
         let open = matches!(member.breaker, Breaker::Open { .. });
         match state {
-            WorkerState::Active if member.strikes >= self.health.reports => {
+            WorkerState::Active if member.strikes >= limits.reports => {
                 Some(Direction::MarkUnhealthy)
             }
             WorkerState::Unhealthy if !over && !open => Some(Direction::Recover),
@@ -175,6 +176,7 @@ impl Roster {
         arrivals: u64,
         now: Timestamp,
     ) -> Vec<WorkerId> {
+        let settings = self.settings.now().breaker;
         let mut members = self.lock();
         let mut known: HashMap<WorkerId, Member> = std::mem::take(&mut members);
         let mut over = Vec::new();
@@ -184,7 +186,7 @@ impl Roster {
             if member.spec.is_none() {
                 member.spec = Some(Arc::new(worker.spec.clone()));
             }
-            member.breaker.try_again(now, &self.breaker);
+            member.breaker.try_again(now, &settings);
             if worker.state != WorkerState::Unhealthy {
                 member.unhealthy_since = None;
             } else if member.strikes == 0 {
@@ -193,7 +195,7 @@ impl Roster {
                     Breaker::Open { .. } => false,
                     Breaker::HalfOpen { .. } => true,
                     // Not this server's doing: another one knows why, or knew and is gone.
-                    Breaker::Closed { .. } => now.since(since) >= self.breaker.open_for,
+                    Breaker::Closed { .. } => now.since(since) >= settings.open_for,
                 };
                 if recovers {
                     over.push(worker.id);
@@ -213,12 +215,14 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{BreakerSettings, Settings};
     use tasklane_core::Selection;
 
     #[test]
     fn who_came_while_the_store_was_asked_is_not_forgotten() {
-        let settings = BreakerSettings { failures: 2, ..BreakerSettings::default() };
-        let roster = Roster::new(HealthSettings::default(), settings);
+        let breaker = BreakerSettings { failures: 2, ..BreakerSettings::default() };
+        let settings = Settings { breaker, ..Settings::default() };
+        let roster = Roster::new(LiveSettings::new(settings));
         let (now, worker) = (Timestamp::EPOCH, WorkerId::from_bytes([1; 16]));
         let before = roster.arrivals();
         roster.joined(worker, WorkerSpec::new(Selection::default(), 1).unwrap());
@@ -231,8 +235,7 @@ mod tests {
 
     #[test]
     fn what_another_server_marked_is_left_to_it_for_the_time_of_a_breaker() {
-        let settings = BreakerSettings::default();
-        let roster = Roster::new(HealthSettings::default(), settings);
+        let roster = Roster::new(LiveSettings::new(Settings::default()));
         let id = WorkerId::from_bytes([1; 16]);
         let worker = Worker {
             id,

@@ -46,8 +46,9 @@ impl Engine {
     pub async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, EngineError> {
         let mut drafts = Vec::with_capacity(tasks.len());
         let mut soonest = None;
+        let settings = self.settings();
         for (index, task) in tasks.into_iter().enumerate() {
-            let draft = task.resolve(&self.settings.policies).map_err(|invalid| {
+            let draft = task.resolve(&settings.policies).map_err(|invalid| {
                 EngineError::Submit(SubmitRefusal { index, problem: invalid.into() })
             })?;
             if let Some(when) = draft.schedule {
@@ -71,7 +72,7 @@ impl Engine {
         &self,
         task: NewTask,
     ) -> Result<(Submitted, Option<StoredTask>), EngineError> {
-        let draft = task.resolve(&self.settings.policies)?;
+        let draft = task.resolve(&self.settings().policies)?;
         let (spec, payload) = (draft.spec.clone(), draft.payload.clone());
         let scheduled = draft.schedule.is_some();
         let mut verdicts = self.submits.call(Submission { tasks: vec![draft] }).await??;

@@ -15,7 +15,7 @@ use tasklane_client::wire;
 use super::problem::{self, Refused};
 use super::query::{Nothing, Parameters};
 use crate::engine::{Engine, Share};
-use crate::limits::{BODY_BYTES_MAX, BODY_DEPTH_MAX};
+use crate::limits::BODY_DEPTH_MAX;
 
 /// Bytes of an unknown member's name that are repeated in a refusal.
 const NAME_BYTES_SHOWN: usize = 64;
@@ -89,26 +89,28 @@ fn is_json(content_type: &str) -> bool {
 }
 
 async fn collect(engine: &Engine, headers: &HeaderMap, body: Body) -> Result<Bytes, Refused> {
-    let within = engine.settings().body_within;
+    let settings = engine.settings();
+    let max = settings.body_bytes_max;
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let declared = declared.and_then(|text| text.parse::<u64>().ok());
-    if declared.is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64) {
-        return Err(too_large());
+    if declared.is_some_and(|bytes| bytes > max as u64) {
+        return Err(too_large(max));
     }
-    let mut gathering = pin!(gather(body, engine.reading().begin()));
+    let share = engine.reading().begin(settings.reading_bytes_max);
+    let mut gathering = pin!(gather(body, max, share));
     // Most bodies are there already: no clock need be asked for them.
     let at_once = poll_fn(|context| Poll::Ready(gathering.as_mut().poll(context))).await;
     if let Poll::Ready(read) = at_once {
         return read;
     }
-    match tokio::time::timeout(within, gathering).await {
+    match tokio::time::timeout(settings.body_within, gathering).await {
         Ok(read) => read,
         Err(_) => Err(Refused::new(problem::REQUEST_TIMEOUT, "the body came too slowly")),
     }
 }
 
 /// Most bodies come in one piece, which is then not copied.
-async fn gather(mut body: Body, mut share: Share<'_>) -> Result<Bytes, Refused> {
+async fn gather(mut body: Body, max: usize, mut share: Share<'_>) -> Result<Bytes, Refused> {
     let mut whole = Bytes::new();
     let mut pieces = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -124,15 +126,15 @@ async fn gather(mut body: Body, mut share: Share<'_>) -> Result<Bytes, Refused> 
             pieces.extend_from_slice(&std::mem::take(&mut whole));
             pieces.extend_from_slice(&data);
         }
-        if whole.len().max(pieces.len()) > BODY_BYTES_MAX {
-            return Err(too_large());
+        if whole.len().max(pieces.len()) > max {
+            return Err(too_large(max));
         }
     }
     Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
 }
 
-fn too_large() -> Refused {
-    let detail = format!("bodies have at most {BODY_BYTES_MAX} bytes");
+fn too_large(max: usize) -> Refused {
+    let detail = format!("bodies have at most {max} bytes");
     Refused::new(problem::PAYLOAD_TOO_LARGE, detail)
 }
 

@@ -50,7 +50,7 @@ pub(super) async fn guard(State(engine): App, mut request: Request, next: Next) 
     };
     if metrics && !caller.reach.is_everything() {
         let detail = "metrics are of all queues: the key's scope must not name queues or types";
-        return Refused::new(problem::FORBIDDEN, detail).into_response();
+        return Refused::new(problem::INSUFFICIENT_SCOPE, detail).into_response();
     }
     let record = (!method.is_safe() && is_operators(verb)).then(|| {
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
@@ -128,9 +128,9 @@ pub(super) fn admit(
     match access.reach(verb) {
         Some(reach) => Ok(Caller { access, reach }),
         None => {
-            note(access.who().to_string(), problem::FORBIDDEN.word);
+            note(access.who().to_string(), problem::INSUFFICIENT_SCOPE.word);
             let detail = format!("this needs a key with the scope {}", verb.as_str());
-            Err(Refused::new(problem::FORBIDDEN, detail))
+            Err(Refused::new(problem::INSUFFICIENT_SCOPE, detail))
         }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) async fn minutes(
 ) -> Result<Response, Refused> {
     if !caller.reach.is_everything() {
         let detail = "figures are of all queues: the key's scope must not name queues or types";
-        return Err(Refused::new(problem::FORBIDDEN, detail));
+        return Err(Refused::new(problem::INSUFFICIENT_SCOPE, detail));
     }
     let count = parameters.number("minutes", 1..=MINUTES_MAX as u64)?;
     let count = count.map_or(MINUTES_SHOWN, |count| count as usize);

@@ -98,6 +98,7 @@ fn operators() -> OpenApiRouter<Arc<Engine>> {
         .routes(routes!(maintenance::get_health))
         .routes(routes!(maintenance::clean_up))
         .routes(routes!(maintenance::back_up))
+        .routes(routes!(maintenance::reload))
         .routes(routes!(key::list_keys, key::create_key))
         .routes(routes!(key::revoke_key))
         .routes(routes!(audit::list_audit))

@@ -77,6 +77,7 @@ pub(super) const ROUTES: &[Row] = &[
     row("POST", "/admin/dlq/retry", Operate),
     row("POST", "/admin/maintenance", Admin),
     row("POST", "/admin/backup", Admin),
+    row("POST", "/admin/reload", Admin),
     row("GET", "/admin/keys", Admin),
     row("POST", "/admin/keys", Admin),
     row("DELETE", "/admin/keys/{id}", Admin),
@@ -155,8 +156,9 @@ mod tests {
             assert!(*needs != Needs::Nothing || (machine && *method == "GET"), "{path}");
             assert!(*needs != Needs::Verb(Read) || *method == "GET", "{method} {path} only reads?");
         }
-        for whole in ["/admin/keys", "/admin/audit", "/admin/backup", "/admin/maintenance"] {
-            for (_, path, needs) in ROUTES.iter().filter(|(_, path, _)| path.starts_with(whole)) {
+        let whole = ["keys", "audit", "backup", "maintenance", "reload"];
+        for whole in whole.map(|name| format!("/admin/{name}")) {
+            for (_, path, needs) in ROUTES.iter().filter(|(_, path, _)| path.starts_with(&whole)) {
                 assert_eq!(*needs, Needs::Verb(Admin), "{path} concerns the whole store");
             }
         }

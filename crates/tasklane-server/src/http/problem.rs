@@ -42,9 +42,10 @@ kinds! {
     VALIDATION_FAILED = UNPROCESSABLE_ENTITY, "validation-failed", "The request is not acceptable";
     OUT_OF_RANGE = UNPROCESSABLE_ENTITY, "out-of-range", "A value is out of range";
     INVALID_CHARACTERS = UNPROCESSABLE_ENTITY, "invalid-characters", "A text has characters that are not allowed";
+    INVALID_CONFIGURATION = UNPROCESSABLE_ENTITY, "invalid-configuration", "What is configured is wrong; nothing was changed";
     IDEMPOTENCY_MISMATCH = UNPROCESSABLE_ENTITY, "idempotency-mismatch", "The key or id was used with another body";
     UNAUTHENTICATED = UNAUTHORIZED, "unauthenticated", "A key is needed";
-    FORBIDDEN = FORBIDDEN, "forbidden", "The key does not allow that";
+    INSUFFICIENT_SCOPE = FORBIDDEN, "insufficient-scope", "The key does not allow that";
     NOT_FOUND = NOT_FOUND, "not-found", "There is no such thing";
     WORKER_GONE = GONE, "worker-gone", "The worker is not known any more; register again";
     LEASE_LOST = CONFLICT, "lease-lost", "The lease is not held";
@@ -56,7 +57,7 @@ kinds! {
     STORAGE_FULL = SERVICE_UNAVAILABLE, "storage-full", "The disk is full";
     OUTCOME_UNKNOWN = SERVICE_UNAVAILABLE, "outcome-unknown", "It may or may not have happened";
     SHUTTING_DOWN = SERVICE_UNAVAILABLE, "shutting-down", "The server is going away";
-    NOT_SUPPORTED = NOT_IMPLEMENTED, "not-supported", "This store cannot do that";
+    NOT_SUPPORTED = NOT_IMPLEMENTED, "not-supported", "This server or its store cannot do that";
     REQUEST_TIMEOUT = REQUEST_TIMEOUT, "request-timeout", "The request came too slowly";
     HEADERS_TOO_LARGE = REQUEST_HEADER_FIELDS_TOO_LARGE, "headers-too-large", "The headers are too large";
     URI_TOO_LONG = URI_TOO_LONG, "uri-too-long", "The target is too long";
@@ -105,6 +106,21 @@ impl Refused {
         };
         let error = FieldError { pointer, code: code.into(), detail };
         Self { errors: vec![error], ..Self::new(kind, shown) }
+    }
+
+    /// What is configured is wrong, a line for each fault.
+    fn configuration(lines: Vec<String>) -> Self {
+        let detail = match lines.as_slice() {
+            [line] => line.clone(),
+            lines => format!("{} faults: see errors", lines.len()),
+        };
+        let error = |line: String| FieldError {
+            pointer: "".into(),
+            code: "configuration".into(),
+            detail: line.into(),
+        };
+        let errors = lines.into_iter().map(error).collect();
+        Self { errors, ..Self::new(INVALID_CONFIGURATION, detail) }
     }
 
     /// A value is not acceptable; `under` is the pointer to what holds it.
@@ -179,6 +195,9 @@ impl From<EngineError> for Refused {
             EngineError::Task(refusal) => refusal.into(),
             EngineError::Invalid(invalid) => Self::invalid("", &invalid),
             EngineError::NotFound(what) => Self::not_found(what),
+            EngineError::NotOwned => Self::new(INSUFFICIENT_SCOPE, error.to_string()),
+            EngineError::Configuration(lines) => Self::configuration(lines),
+            EngineError::NoConfiguration => Self::new(NOT_SUPPORTED, error.to_string()),
         }
     }
 }

@@ -65,7 +65,7 @@ fn must_take(caller: &Caller, task: &NewTask) -> Result<(), Refused> {
         return Ok(());
     }
     let detail = "the key does not submit tasks of this type to this queue";
-    Err(Refused::new(problem::FORBIDDEN, detail))
+    Err(Refused::new(problem::INSUFFICIENT_SCOPE, detail))
 }
 
 fn header_key(request: &Request) -> Result<Option<IdempotencyKey>, Refused> {

@@ -207,7 +207,7 @@ fn is_many(bytes: &Bytes) -> bool {
 
 async fn one(engine: &Engine, worker: WorkerId, bytes: &Bytes) -> Result<Response, Refused> {
     let report: wire::Report<'_> = body::parse(bytes)?;
-    let outcome = receive::outcome(bytes, &report, engine.settings())?;
+    let outcome = receive::outcome(bytes, &report, &engine.settings())?;
     let task = report.task_id.0;
     let command = Command { task, intent: Intent::Settle(report.lease_token.0, outcome) };
     let (verdicts, _) = engine.settle(worker, vec![command], None).await?;
@@ -225,8 +225,9 @@ async fn results(
         .map_err(|invalid| Refused::invalid("", &invalid))?;
     let poll = reports.poll.as_ref().map(|poll| read_poll(worker, poll, "/poll")).transpose()?;
     let mut commands = Vec::with_capacity(reports.results.len());
+    let settings = engine.settings();
     for (index, report) in reports.results.iter().enumerate() {
-        let outcome = receive::outcome(bytes, report, engine.settings())
+        let outcome = receive::outcome(bytes, report, &settings)
             .map_err(|refused| refused.under(&format!("/results/{index}")))?;
         let intent = Intent::Settle(report.lease_token.0, outcome);
         commands.push(Command { task: report.task_id.0, intent });

@@ -40,7 +40,10 @@ pub fn start(engine: &Arc<Engine>, tracker: &TaskTracker, stop: &CancellationTok
     let queues = Arc::clone(engine);
     tracker.spawn(tick("snapshot", every, stop.clone(), move || {
         let engine = Arc::clone(&queues);
-        async move { engine.refresh_snapshot().await }
+        async move {
+            engine.configure_queues().await?;
+            engine.refresh_snapshot().await
+        }
     }));
 }
 

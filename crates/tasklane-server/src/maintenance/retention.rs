@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tasklane_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
-use super::{rests, warn};
+use super::warn;
 use crate::engine::Engine;
 
 pub(super) async fn run(engine: Arc<Engine>, stop: CancellationToken) {
@@ -13,8 +13,9 @@ pub(super) async fn run(engine: Arc<Engine>, stop: CancellationToken) {
         if let Err(error) = run_once(&engine, &stop).await {
             warn("retention", &error);
         }
-        if rests(engine.settings().prune_every, &stop).await {
-            return;
+        tokio::select! {
+            () = engine.live_settings().sleep(|settings| settings.prune_every) => {}
+            () = stop.cancelled() => return,
         }
     }
 }

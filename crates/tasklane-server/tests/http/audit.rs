@@ -63,14 +63,14 @@ fn who_was_refused_is_recorded_and_repetitions_are_folded() {
     for _ in 0..300 {
         keyed.site.get("/api/v1/tasks").refused(401, "unauthenticated");
     }
-    keyed.call(&key, "POST", "/admin/backup", None).refused(403, "forbidden");
+    keyed.call(&key, "POST", "/admin/backup", None).refused(403, "insufficient-scope");
     let of = |outcome: &str| {
         let mut records = records(&keyed);
         records.retain(|record| record["outcome"] == outcome);
         records
     };
-    keyed.site.eventually("the refusals are recorded", || !of("forbidden").is_empty());
-    assert_eq!(of("forbidden")[0]["who"], format!("{} (a test's)", &key[..15]));
+    keyed.site.eventually("the refusals are recorded", || !of("insufficient-scope").is_empty());
+    assert_eq!(of("insufficient-scope")[0]["who"], format!("{} (a test's)", &key[..15]));
     let refused = of("no key");
     assert!((1..=2).contains(&refused.len()), "{refused:?}");
     assert_eq!((&refused[0]["who"], &refused[0]["from"]), (&json!("nobody"), &json!("127.0.0.1")));

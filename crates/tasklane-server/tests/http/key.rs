@@ -204,11 +204,11 @@ fn tasks_are_submitted_only_where_the_key_reaches() {
     let key = keyed.key(json!([{"verb": "submit", "queues": ["mail*"], "types": ["a"]}]));
     let submit = |task: Value| keyed.post(&key, "/api/v1/tasks", &task);
     assert_eq!(submit(json!({"type": "a", "queue": "mail.eu"})).status, 201);
-    submit(json!({"type": "a", "queue": "video"})).refused(403, "forbidden");
-    submit(json!({"type": "b", "queue": "mail"})).refused(403, "forbidden");
-    submit(json!({"type": "a"})).refused(403, "forbidden");
+    submit(json!({"type": "a", "queue": "video"})).refused(403, "insufficient-scope");
+    submit(json!({"type": "b", "queue": "mail"})).refused(403, "insufficient-scope");
+    submit(json!({"type": "a"})).refused(403, "insufficient-scope");
     let tasks = json!({"tasks": [{"type": "a", "queue": "mail"}, {"type": "a", "queue": "x"}]});
-    keyed.post(&key, "/api/v1/tasks/batch", &tasks).refused(403, "forbidden");
+    keyed.post(&key, "/api/v1/tasks/batch", &tasks).refused(403, "insufficient-scope");
     let all = keyed.get(&keyed.root, "/api/v1/tasks").json();
     assert_eq!(all["tasks"].as_array().unwrap().len(), 1);
 }
@@ -230,7 +230,7 @@ fn lists_counts_and_counters_are_of_what_is_within_reach() {
         assert_eq!(stats[lately], Value::Null, "of all queues: {stats}");
     }
     keyed.get(&key, "/api/v1/queue/stats?queue=video").refused(404, "not-found");
-    keyed.get(&key, "/api/v1/stats/minutes").refused(403, "forbidden");
+    keyed.get(&key, "/api/v1/stats/minutes").refused(403, "insufficient-scope");
     let queues = keyed.get(&key, "/admin/queues").json();
     let names: Vec<_> = queues["queues"].as_array().unwrap().iter().map(|q| &q["name"]).collect();
     assert_eq!(names, ["mail", "mail.eu"]);
@@ -250,7 +250,7 @@ fn a_key_for_some_types_sees_how_many_of_those_wait() {
     let (read, operate) = (scope("read"), scope("operate"));
     assert_eq!(keyed.get(&read, "/admin/queues/q").json()["depth"], 1);
     assert_eq!(keyed.get(&keyed.root, "/admin/queues/q").json()["depth"], 3);
-    keyed.call(&operate, "POST", "/admin/queues/q/pause", None).refused(403, "forbidden");
+    keyed.call(&operate, "POST", "/admin/queues/q/pause", None).refused(403, "insufficient-scope");
 }
 
 #[test]
@@ -306,10 +306,10 @@ fn a_worker_answers_to_its_own_key_alone() {
         ("result", result.clone()),
     ] {
         let path = format!("/internal/workers/{worker}/{verb}");
-        keyed.post(&other, &path, &body).refused(404, "not-found");
+        keyed.post(&other, &path, &body).refused(403, "insufficient-scope");
     }
     let path = format!("/internal/workers/{worker}");
-    keyed.call(&other, "DELETE", &path, None).refused(404, "not-found");
+    keyed.call(&other, "DELETE", &path, None).refused(403, "insufficient-scope");
     let settled = keyed.post(&own, &format!("{path}/result"), &result);
     assert_eq!(settled.status, 200, "{settled:?}");
     assert_eq!(keyed.call(&own, "DELETE", &path, None).status, 204);
@@ -416,8 +416,8 @@ fn metrics_can_be_guarded() {
     });
     let keyed = Keyed::on(site);
     keyed.site.get("/metrics").refused(401, "unauthenticated");
-    keyed.get(&keyed.narrow("read", &["mail"]), "/metrics").refused(403, "forbidden");
-    keyed.get(&keyed.narrow("work", &["mail"]), "/metrics").refused(403, "forbidden");
+    keyed.get(&keyed.narrow("read", &["mail"]), "/metrics").refused(403, "insufficient-scope");
+    keyed.get(&keyed.narrow("work", &["mail"]), "/metrics").refused(403, "insufficient-scope");
     let key = keyed.key(json!([{"verb": "read"}]));
     assert_eq!(keyed.get(&key, "/metrics").status, 200);
     assert_eq!(keyed.site.get("/livez").status, 200);

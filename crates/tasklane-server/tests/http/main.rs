@@ -13,6 +13,7 @@ mod bad_input;
 mod bounds;
 mod breaker;
 mod cancel;
+mod configuration;
 mod connection;
 mod events;
 mod heartbeat;

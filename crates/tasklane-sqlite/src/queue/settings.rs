@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tasklane_core::{DepthLimits, QueueName, QueueSettings, limits};
+use tasklane_core::{DepthLimits, Pinned, QueueName, QueueSettings, limits};
 use tasklane_store::{QueueState, Store};
 
 use super::Queue;
@@ -26,7 +26,7 @@ impl Queue {
     pub fn configure(&self, queue: &str, settings: QueueSettings) -> Result<(), QueueError> {
         let DepthLimits { normal, high, all } = settings.depth;
         DepthLimits::new(normal, high, all)?;
-        self.change(queue, |stored| *stored = settings)
+        self.change(queue, |stored| *stored = QueueSettings { pinned: Pinned::ALL, ..settings })
     }
 
     /// All queues known, with their settings and depths.
@@ -59,10 +59,11 @@ impl Settings {
     ) -> Result<Self, QueueError> {
         let mut fresh = QueueSettings::default();
         fresh.depth = depth.unwrap_or(fresh.depth);
+        fresh.pinned.depth = depth.is_some();
         let mut known = HashMap::new();
         for QueueState { queue, mut settings, .. } in block_on(store.queues())? {
             if let Some(depth) = depth.filter(|depth| *depth != settings.depth) {
-                settings.depth = depth;
+                (settings.depth, settings.pinned.depth) = (depth, true);
                 block_on(store.configure(queue.clone(), settings))?;
             }
             known.insert(queue, settings);

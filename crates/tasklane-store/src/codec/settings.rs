@@ -1,8 +1,8 @@
 //! Workers, queue settings and counters.
 
 use tasklane_core::{
-    Aging, Capability, CapabilitySet, DepthLimits, Names, Order, Pattern, Priority, QueueSettings,
-    Retention, Selection, StateName, Weight, Weights, WorkerSpec, WorkerState,
+    Aging, Capability, CapabilitySet, DepthLimits, Names, Order, Pattern, Pinned, Priority,
+    QueueSettings, Retention, Selection, StateName, Weight, Weights, WorkerSpec, WorkerState,
 };
 
 use super::primitive::{Damaged, Reader, Writer, one_of};
@@ -102,6 +102,8 @@ pub fn encode_queue(settings: &QueueSettings) -> Vec<u8> {
             w.option(span, Writer::span);
         }
     });
+    let Pinned { order, weight, depth, retention } = settings.pinned;
+    [order, weight, depth, retention].into_iter().for_each(|pinned| w.flag(pinned));
     w.0
 }
 
@@ -133,8 +135,28 @@ pub fn decode_queue(bytes: &[u8]) -> Result<QueueSettings, Damaged> {
             dead_letter: kept()?,
         })
     })?;
+    let mut settings =
+        QueueSettings { paused, order, weight, depth, retention, pinned: Pinned::default() };
+    settings.pinned = match r.is_empty() {
+        true => pinned_before(&settings),
+        false => {
+            Pinned { order: r.flag()?, weight: r.flag()?, depth: r.flag()?, retention: r.flag()? }
+        }
+    };
     r.finish()?;
-    Ok(QueueSettings { paused, order, weight, depth, retention })
+    Ok(settings)
+}
+
+/// Records from before there were configurations do not say what an operator had set: whatever is
+/// not as it comes.
+fn pinned_before(settings: &QueueSettings) -> Pinned {
+    let plain = QueueSettings::default();
+    Pinned {
+        order: settings.order != plain.order,
+        weight: settings.weight != plain.weight,
+        depth: settings.depth != plain.depth,
+        retention: settings.retention != plain.retention,
+    }
 }
 
 /// Tasks of one lane by priority and state.
@@ -156,4 +178,19 @@ pub fn decode_counts(bytes: &[u8]) -> Result<Counts, Damaged> {
     }
     r.finish()?;
     Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_from_before_configurations_are_an_operators_where_they_are_not_plain() {
+        let settings = QueueSettings { weight: Weight::new(7).unwrap(), ..Default::default() };
+        let bytes = encode_queue(&settings);
+        assert_eq!(decode_queue(&bytes), Ok(settings));
+        let before = decode_queue(&bytes[..bytes.len() - 4]).unwrap();
+        assert_eq!(before.pinned, Pinned { weight: true, ..Pinned::default() });
+        assert!(decode_queue(&bytes[..bytes.len() - 1]).is_err());
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::{call, call_with};
 use crate::server::Server;
@@ -69,6 +69,39 @@ fn a_first_key_closes_the_server_and_makes_others() {
     assert!(log.contains("machine: keys bootstrap"), "{log}");
     assert!(log.contains("DELETE /admin/keys/{id}"), "{log}");
     assert!(!log.contains(&root[16..]) && !log.contains(&key[16..]), "a secret is in {log}");
+}
+
+#[test]
+fn a_reload_neither_opens_a_server_nor_closes_it_and_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let root = text(&tasklane(&store, None, &["keys", "bootstrap"]));
+    let file = folder.path().join("tasklane.toml");
+    std::fs::write(&file, "").unwrap();
+    let server = Server::start(&store, &["--config", file.to_str().unwrap()]);
+    std::fs::write(&file, "auth = \"off\"\nguard_metrics = true\n").unwrap();
+    let reload = |key: &str| call_with(server.address, key, "POST", "/admin/reload", &Value::Null);
+    assert_eq!(reload("tl_nonsense").0, 401);
+    let (status, answer) = reload(&root);
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer, json!({"applied": ["guard_metrics"], "needs_restart": ["auth"]}));
+    for path in ["/api/v1/tasks", "/metrics"] {
+        assert_eq!(call(server.address, "GET", path, &Value::Null).0, 401, "{path}");
+    }
+    let log = text(&tasklane(&store, Some((&server, &root)), &["audit", "list"]));
+    assert!(log.contains("POST /admin/reload"), "{log}");
+}
+
+#[test]
+fn keys_are_made_in_the_store_that_the_file_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, file) = (folder.path().join("store"), folder.path().join("tasklane.toml"));
+    std::fs::write(&file, format!("store = \"sqlite:{}\"\n", store.display())).unwrap();
+    let bootstrap = ["keys", "bootstrap", "--config", file.to_str().unwrap()];
+    let output = Command::new(env!("CARGO_BIN_EXE_tasklane")).args(bootstrap).output().unwrap();
+    text(&output);
+    let listed = text(&tasklane(&store, None, &["keys", "list"]));
+    assert!(listed.contains("admin"), "{listed}");
 }
 
 #[test]

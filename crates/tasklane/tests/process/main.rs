@@ -7,6 +7,7 @@
 )]
 
 mod client;
+mod config;
 mod docs;
 mod keys;
 mod recovery;

@@ -21,7 +21,7 @@ pub(crate) async fn run(engine: Arc<Engine>, stop: CancellationToken) {
     let mut known = HashMap::new();
     loop {
         tokio::select! {
-            () = tokio::time::sleep(engine.settings().metrics_every) => {}
+            () = engine.live_settings().sleep(|settings| settings.metrics_every) => {}
             () = stop.cancelled() => return,
         }
         if engine.feed().readers() == 0 {

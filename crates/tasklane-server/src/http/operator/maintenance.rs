@@ -10,7 +10,7 @@ use tasklane_client::wire;
 use tasklane_core::StateName;
 use tasklane_store::{Durability, Pruned, StoreError};
 
-use crate::engine::{Caller, EngineError, NotReady};
+use crate::engine::{Caller, EngineError, NotReady, Reloaded};
 use crate::http::problem::{self, Refused};
 use crate::http::query::{Nothing, Parameters};
 use crate::http::{App, body, respond, stats};
@@ -73,6 +73,23 @@ pub(crate) async fn clean_up(
     let pruned = engine.clean_up(wanted.emergency).await?;
     let removed = removed(&pruned, Seconds(started.elapsed()));
     Ok(respond::written(&engine, StatusCode::OK, &removed))
+}
+
+/// Read the configuration anew
+///
+/// What may change while the server runs is applied; the rest needs a restart. A configuration that
+/// is wrong changes nothing.
+#[utoipa::path(post, path = "/reload", tag = "operators",
+    responses((status = 200, description = "What has become of the settings that differ",
+            body = wire::Reloaded),
+        (status = 501, description = "This server reads no configuration", body = wire::Problem,
+            content_type = "application/problem+json")))]
+pub(crate) async fn reload(
+    State(engine): App,
+    _: Parameters<Nothing>,
+) -> Result<Response, Refused> {
+    let Reloaded { applied, needs_restart } = engine.reload().await?;
+    Ok(respond::json(StatusCode::OK, &wire::Reloaded { applied, needs_restart }))
 }
 
 fn removed(pruned: &Pruned, took_seconds: Seconds) -> wire::Removed {

@@ -18,6 +18,7 @@ use crate::http::list::changed;
 use crate::http::problem::{self, Refused};
 use crate::http::query::{self, Form, Known, Nothing, Parameters, known, parameters};
 use crate::http::{App, body, filter, respond};
+use crate::settings::QueueDefaults;
 
 use wire::Seconds;
 
@@ -40,7 +41,8 @@ pub(crate) async fn list_queues(
     let mut queues = engine.queues().await?;
     queues.retain(|state| caller.reach.queues.contain(state.queue.as_str()));
     narrow_depths(&engine, &caller, &mut queues).await?;
-    let page = wire::QueuePage { queues: queues.iter().map(shown).collect() };
+    let page =
+        wire::QueuePage { queues: queues.iter().map(|state| shown(&engine, state)).collect() };
     Ok(respond::json(StatusCode::OK, &page))
 }
 
@@ -62,10 +64,12 @@ pub(crate) async fn get_queue(
     let mut queues = [engine.queue(&name).await?];
     narrow_depths(&engine, &caller, &mut queues).await?;
     let [state] = queues;
-    Ok(respond::json(StatusCode::OK, &shown(&state)))
+    Ok(respond::json(StatusCode::OK, &shown(&engine, &state)))
 }
 
 /// Change a queue's settings; makes the queue known
+///
+/// What is set here wins over the server's configuration, until `reset` gives it back.
 #[utoipa::path(patch, path = "/queues/{name}", tag = "operators",
     params(("name" = String, Path, description = "The queue")),
     request_body = wire::QueuePatch,
@@ -86,7 +90,7 @@ pub(crate) async fn update_queue(
         return Err(Refused::field(problem::VALIDATION_FAILED, "", "empty", detail));
     }
     let state = engine.adjust(&name, |settings| Ok(apply(&patch, settings)?)).await?;
-    Ok(respond::written(&engine, StatusCode::OK, &shown(&state)))
+    Ok(respond::written(&engine, StatusCode::OK, &shown(&engine, &state)))
 }
 
 /// Pause a queue: nothing is claimed from it
@@ -128,7 +132,7 @@ async fn set_paused(
         Ok::<_, EngineError>(())
     };
     let state = engine.adjust(&name, set).await?;
-    Ok(respond::written(engine, StatusCode::OK, &shown(&state)))
+    Ok(respond::written(engine, StatusCode::OK, &shown(engine, &state)))
 }
 
 /// Cancel what waits at a priority
@@ -165,7 +169,7 @@ fn must_set(caller: &Caller, queue: &QueueName) -> Result<(), Refused> {
         Ok(())
     } else if caller.reach.queues.contain(queue.as_str()) {
         let detail = "the key reaches only some of the queue's types";
-        Err(Refused::new(problem::FORBIDDEN, detail))
+        Err(Refused::new(problem::INSUFFICIENT_SCOPE, detail))
     } else {
         Err(Refused::not_found("queue"))
     }
@@ -200,12 +204,21 @@ fn queue_name(text: &str) -> Result<QueueName, Refused> {
 
 /// What a patch changes; what is absent stays.
 fn apply(patch: &wire::QueuePatch, settings: &mut QueueSettings) -> Result<(), Invalid> {
+    for member in &patch.reset {
+        match member {
+            wire::QueueMember::Order => settings.pinned.order = false,
+            wire::QueueMember::Weight => settings.pinned.weight = false,
+            wire::QueueMember::DepthLimits => settings.pinned.depth = false,
+            wire::QueueMember::Retention => settings.pinned.retention = false,
+        }
+    }
     if let Some(paused) = patch.paused {
         settings.paused = paused;
     }
     if let Some(weight) = patch.weight {
-        settings.weight = Weight::new(weight)?;
+        (settings.weight, settings.pinned.weight) = (Weight::new(weight)?, true);
     }
+    settings.pinned.order |= patch.aging.is_some() || patch.weights.is_some();
     settings.order = match (&patch.aging, patch.weights) {
         (Some(_), Some(_)) => {
             let expected = "left out when aging is given";
@@ -229,9 +242,11 @@ fn apply(patch: &wire::QueuePatch, settings: &mut QueueSettings) -> Result<(), I
     if let Some(depth) = patch.depth_limits {
         settings.depth = DepthLimits::new(depth.normal, depth.high, depth.all)
             .map_err(|invalid| Invalid::new("depth_limits", invalid.problem))?;
+        settings.pinned.depth = true;
     }
     if let Some(kept) = patch.retention {
         let span = |seconds: Option<Seconds>| seconds.map(|seconds| seconds.0);
+        settings.pinned.retention = true;
         settings.retention = Some(Retention {
             completed: span(kept.completed_seconds),
             cancelled: span(kept.cancelled_seconds),
@@ -248,7 +263,7 @@ fn bounded(span: Duration) -> Result<Duration, Invalid> {
     fits.then_some(span).ok_or(Invalid::out_of_range("aging", "up to five years"))
 }
 
-fn shown(state: &QueueState) -> wire::Queue {
+fn shown(engine: &Engine, state: &QueueState) -> wire::Queue {
     let settings = &state.settings;
     let (order, aging, weights) = match &settings.order {
         Order::Aging(aging) => {
@@ -281,12 +296,29 @@ fn shown(state: &QueueState) -> wire::Queue {
         weights,
         depth_limits: wire::DepthSettings { normal, high, all },
         retention,
+        origins: origins(settings, &engine.settings().configured(&state.queue)),
+    }
+}
+
+fn origins(settings: &QueueSettings, configured: &QueueDefaults) -> wire::QueueOrigins {
+    let origin = |pinned, configured| match (pinned, configured) {
+        (true, _) => "operator".into(),
+        (false, true) => "configuration".into(),
+        (false, false) => "default".into(),
+    };
+    let pinned = settings.pinned;
+    wire::QueueOrigins {
+        order: origin(pinned.order, configured.order.is_some()),
+        weight: origin(pinned.weight, configured.weight.is_some()),
+        depth_limits: origin(pinned.depth, configured.depth.is_some()),
+        retention: origin(pinned.retention, configured.retention.is_some()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tasklane_core::Pinned;
 
     fn patched(patch: &str) -> Result<QueueSettings, Invalid> {
         let mut settings = QueueSettings::default();
@@ -302,6 +334,7 @@ mod tests {
         assert_eq!(settings.order, Order::Aging(Aging::OFF));
         let settings = patched(r#"{"weights": [4, 3, 2, 1]}"#).unwrap();
         assert_eq!(settings.order, Order::Weighted(Weights::new(4, 3, 2, 1).unwrap()));
+        assert_eq!(settings.pinned, Pinned { order: true, ..Pinned::default() });
     }
 
     #[test]

@@ -154,7 +154,7 @@ async fn must_direct(engine: &Engine, caller: &Caller, id: WorkerId) -> Result<(
         Ok(())
     } else if caller.reach.touches(selection) {
         let detail = "the worker also takes tasks that are out of the key's reach";
-        Err(Refused::new(problem::FORBIDDEN, detail))
+        Err(Refused::new(problem::INSUFFICIENT_SCOPE, detail))
     } else {
         Err(Refused::not_found("worker"))
     }

@@ -1,8 +1,8 @@
 //! Queues: pause, turns, depth (S8, S20).
 
 use tasklane_core::{
-    Aging, DepthLimits, Order, Priority, QueueSettings, Retention, StateName, TaskId, Weight,
-    WorkerId,
+    Aging, DepthLimits, Order, Pinned, Priority, QueueSettings, Retention, StateName, TaskId,
+    Weight, WorkerId,
 };
 
 use crate::conformance::Fixture;
@@ -55,6 +55,7 @@ pub fn settings_are_kept_and_make_a_queue_known(fixture: &mut impl Fixture) {
         weight: Weight::new(7).unwrap(),
         depth: DepthLimits::flat(9),
         retention: Some(Retention { failed: None, completed: Some(days(2)), ..Retention::NOTHING }),
+        pinned: Pinned { weight: true, ..Pinned::default() },
     };
     scene.configure("mail", settings);
     assert_eq!(scene.queue_state("mail").unwrap().settings, settings);

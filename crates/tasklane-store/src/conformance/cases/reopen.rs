@@ -1,7 +1,7 @@
 //! What is left when the store is opened again (S1, S7).
 
 use tasklane_core::{
-    EventKind, Intent, Order, Priority, QueueSettings, StateName, TaskId, Update, Weights,
+    EventKind, Intent, Order, Pinned, Priority, QueueSettings, StateName, TaskId, Update, Weights,
     WorkerState,
 };
 
@@ -195,6 +195,7 @@ pub fn settings_are_kept(fixture: &mut impl Fixture) {
     let settings = QueueSettings {
         paused: true,
         order: Order::Weighted(Weights::new(4, 3, 2, 1).unwrap()),
+        pinned: Pinned { depth: true, ..Pinned::default() },
         ..QueueSettings::default()
     };
     scene.submit(draft("a"));

@@ -1,8 +1,8 @@
 //! Workers come and go, queues are set, what has ended is removed, the store is opened again.
 
 use tasklane_core::{
-    Aging, DepthLimits, Names, Order, Pattern, QueueName, QueueSettings, Retention, Selection,
-    Weight, Worker, WorkerSpec,
+    Aging, DepthLimits, Names, Order, Pattern, Pinned, QueueName, QueueSettings, Retention,
+    Selection, Weight, Worker, WorkerSpec,
 };
 
 use super::draft::{QUEUES, TYPES, capabilities};
@@ -175,6 +175,7 @@ fn settings(draw: &mut Draw) -> QueueSettings {
         weight: Weight::new(draw.between(1, 4) as u32).expect("in range"),
         depth: DepthLimits::new(normal, high, high + draw.below(6)).expect("rising"),
         retention: draw.maybe(30, retention),
+        pinned: Pinned { weight: draw.in_hundred(50), ..Pinned::default() },
     }
 }
 

@@ -1,0 +1,218 @@
+//! Everything that can be set, as it stands in a file. The defaults are those of the parts that the
+//! values are for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tasklane_core::lifecycle::Rules;
+use tasklane_core::{Aging, DepthLimits, Order, Priority, Weights};
+use tasklane_server::Settings;
+
+use super::field::Limit;
+
+/// Everything that can be set.
+#[derive(Debug, Clone)]
+pub(crate) struct Values {
+    pub(crate) listen: String,
+    pub(crate) store: String,
+    pub(crate) auth: String,
+    pub(crate) durability: String,
+    pub(crate) sync_interval: Duration,
+    pub(crate) log_format: String,
+    pub(crate) log_level: String,
+    pub(crate) heartbeat: Option<Duration>,
+    pub(crate) rules: Rules,
+    pub(crate) server: Settings,
+    pub(crate) retention: RetentionValues,
+    pub(crate) queue_defaults: OrderValues,
+    pub(crate) depth_defaults: DepthValues,
+    pub(crate) priorities: BTreeMap<String, TaskValues>,
+    pub(crate) queues: BTreeMap<String, QueueValues>,
+    pub(crate) types: BTreeMap<String, TaskValues>,
+    pub(crate) classify: BTreeMap<String, RuleValues>,
+}
+
+/// What tasks of a type, a queue or a priority get where they say nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct TaskValues {
+    pub(crate) priority: Option<String>,
+    pub(crate) max_retries: Option<u32>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) dead_letter: Option<bool>,
+    pub(crate) strategy: Option<String>,
+    pub(crate) initial: Option<Duration>,
+    pub(crate) factor: Option<f64>,
+    pub(crate) max: Option<Duration>,
+    pub(crate) jitter: Option<String>,
+}
+
+/// What a queue has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct QueueValues {
+    pub(crate) task: TaskValues,
+    pub(crate) weight: Option<u32>,
+    pub(crate) order: OrderValues,
+    pub(crate) depth: DepthValues,
+    pub(crate) retention: RetentionValues,
+}
+
+/// How a queue chooses among priorities.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct OrderValues {
+    pub(crate) order: Option<String>,
+    pub(crate) normal: Option<Limit>,
+    pub(crate) high: Option<Limit>,
+    pub(crate) critical: Option<Limit>,
+    pub(crate) weights: Option<[u32; 4]>,
+}
+
+/// Depths from which submissions are refused.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct DepthValues {
+    pub(crate) normal: Option<u64>,
+    pub(crate) high: Option<u64>,
+    pub(crate) all: Option<u64>,
+}
+
+/// How long ended tasks are kept.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct RetentionValues {
+    pub(crate) completed: Option<Limit>,
+    pub(crate) cancelled: Option<Limit>,
+    pub(crate) failed: Option<Limit>,
+    pub(crate) dead_letter: Option<Limit>,
+}
+
+/// What kind a failure is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct RuleValues {
+    pub(crate) code: Option<String>,
+    pub(crate) message_contains: Option<String>,
+    pub(crate) kind: Option<String>,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        let server = Settings::default();
+        let kept = server.prune.retention;
+        let priorities = Priority::DESCENDING.map(|priority| {
+            let policy = server.policies.priorities.get(priority.index());
+            let policy = policy.copied().unwrap_or_default();
+            let (max_retries, timeout) = (policy.max_retries, policy.timeout);
+            let values = TaskValues { max_retries, timeout, ..TaskValues::default() };
+            (priority.as_str().to_owned(), values)
+        });
+        Self {
+            listen: "127.0.0.1:7170".to_owned(),
+            store: "sqlite:./tasklane-data".to_owned(),
+            auth: "auto".to_owned(),
+            durability: "fsync".to_owned(),
+            sync_interval: Duration::from_millis(100),
+            log_format: "human".to_owned(),
+            log_level: "info".to_owned(),
+            heartbeat: None,
+            rules: Rules::default(),
+            retention: RetentionValues {
+                completed: Some(kept.completed.into()),
+                cancelled: Some(kept.cancelled.into()),
+                failed: Some(kept.failed.into()),
+                dead_letter: Some(kept.dead_letter.into()),
+            },
+            queue_defaults: OrderValues::plain(),
+            depth_defaults: DepthValues::plain(),
+            priorities: priorities.into(),
+            queues: BTreeMap::new(),
+            types: BTreeMap::new(),
+            classify: BTreeMap::new(),
+            server,
+        }
+    }
+}
+
+impl OrderValues {
+    fn plain() -> Self {
+        let aging = match Order::default() {
+            Order::Aging(aging) => aging,
+            Order::Weighted(_) => Aging::default(),
+        };
+        let after = |level| Some(Limit::from(aging.threshold(level)));
+        Self {
+            order: Some("aging".to_owned()),
+            normal: after(Priority::Normal),
+            high: after(Priority::High),
+            critical: after(Priority::Critical),
+            weights: Some(Priority::DESCENDING.map(|priority| Weights::default().of(priority))),
+        }
+    }
+
+    /// What is set here, and `all` where nothing is.
+    pub(crate) fn or(&self, all: &Self) -> Self {
+        Self {
+            order: self.order.clone().or_else(|| all.order.clone()),
+            normal: self.normal.or(all.normal),
+            high: self.high.or(all.high),
+            critical: self.critical.or(all.critical),
+            weights: self.weights.or(all.weights),
+        }
+    }
+}
+
+impl DepthValues {
+    fn plain() -> Self {
+        let DepthLimits { normal, high, all } = DepthLimits::default();
+        Self { normal: Some(normal), high: Some(high), all: Some(all) }
+    }
+
+    /// What is set here, and `all` where nothing is.
+    pub(crate) fn or(&self, all: &Self) -> Self {
+        Self {
+            normal: self.normal.or(all.normal),
+            high: self.high.or(all.high),
+            all: self.all.or(all.all),
+        }
+    }
+}
+
+impl RetentionValues {
+    /// What is set here, and `all` where nothing is.
+    pub(crate) fn or(&self, all: &Self) -> Self {
+        Self {
+            completed: self.completed.or(all.completed),
+            cancelled: self.cancelled.or(all.cancelled),
+            failed: self.failed.or(all.failed),
+            dead_letter: self.dead_letter.or(all.dead_letter),
+        }
+    }
+}
+
+impl Values {
+    /// Takes over the sections with names, whole: what is gone from a file is gone.
+    pub(crate) fn take_named(&mut self, from: Self) {
+        (self.priorities, self.queues) = (from.priorities, from.queues);
+        (self.types, self.classify) = (from.types, from.classify);
+    }
+
+    /// The names that stand for `*` in a section.
+    pub(crate) fn names(&self, group: &str) -> Vec<String> {
+        match group {
+            "priorities" => {
+                // The most urgent first; what is none of them after.
+                let rank = |name: &String| {
+                    let words = Priority::DESCENDING.map(Priority::as_str);
+                    words.iter().position(|word| word == name).unwrap_or(words.len())
+                };
+                let mut names: Vec<_> = self.priorities.keys().cloned().collect();
+                names.sort_by_key(rank);
+                names
+            }
+            "queues" => self.queues.keys().cloned().collect(),
+            "types" => self.types.keys().cloned().collect(),
+            "classify" => {
+                let mut names: Vec<_> = self.classify.keys().cloned().collect();
+                names.sort_by_key(|number| number.parse::<usize>().unwrap_or(usize::MAX));
+                names
+            }
+            _ => vec![String::new()],
+        }
+    }
+}
