@@ -185,6 +185,11 @@ pub enum Broken {
     /// A record is not the one that was noted, or is not there.
     #[error("record {0} is not the one that was noted: the log was written anew, or cut off")]
     NotAsNoted(u64),
+    /// What was noted is older than everything that is kept, so nothing can be compared with it.
+    #[error(
+        "record {0}, which was noted, is no longer kept: nothing could be compared; note a newer one more often than records are removed"
+    )]
+    NotedIsGone(u64),
 }
 
 /// Follows a chain from the oldest record that is kept.
@@ -220,19 +225,30 @@ impl Chain {
             }
             self.met = true;
         }
+        // The first that is kept names the one before it, whether or not that is still there.
+        let noted_before = self.noted.filter(|(number, _)| {
+            self.first.is_none() && number.checked_add(1) == Some(record.number)
+        });
+        if let Some((number, hash)) = noted_before {
+            if hash != record.previous {
+                return Err(Broken::NotAsNoted(number));
+            }
+            self.met = true;
+        }
         self.first = self.first.or(Some(record.number));
         self.last = Some(record.link());
         Ok(())
     }
 
     /// The numbers of the first and the last record and the last one's hash, if there are any.
-    /// What was noted must have been among them, unless it is older than what is kept.
+    /// What was noted must have been among them, or just before them.
     pub fn finish(self) -> Result<Option<(u64, u64, ChainHash)>, Broken> {
         if let Some((number, _)) = self.noted.filter(|_| !self.met) {
             let removed_since = self.first.is_some_and(|first| number < first);
-            if !removed_since {
-                return Err(Broken::NotAsNoted(number));
-            }
+            return Err(match removed_since {
+                true => Broken::NotedIsGone(number),
+                false => Broken::NotAsNoted(number),
+            });
         }
         Ok(self.first.zip(self.last).map(|(first, (last, hash))| (first, last, hash)))
     }
@@ -306,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_noted_hash_shows_that_the_end_was_cut_off_or_all_was_written_anew() {
-        let records = log(5);
+        let records = log(6);
         let (number, hash) = records[3].link();
         let noted = |records: &[AuditRecord]| {
             let mut chain = Chain::default();
@@ -328,7 +344,9 @@ mod tests {
         }
         assert!(verify(&anew).is_ok());
         assert_eq!(noted(&anew), Err(Broken::NotAsNoted(4)));
-        assert!(noted(&records[4..]).is_ok(), "older than what is kept");
+        assert!(noted(&records[4..]).is_ok(), "the first that is kept names it");
+        assert_eq!(noted(&records[5..]), Err(Broken::NotedIsGone(4)));
+        assert_eq!(noted(&anew[4..]), Err(Broken::NotAsNoted(4)));
     }
 
     #[test]

@@ -118,6 +118,7 @@ pub(super) struct Keyring {
     /// `None` until they were read for the first time.
     keys: RwLock<Option<Keys>>,
     changed: watch::Sender<()>,
+    reading: tokio::sync::Mutex<()>,
 }
 
 impl Keyring {
@@ -150,7 +151,7 @@ impl Keyring {
 impl Engine {
     /// Lets somebody in who shows a key, where one is asked for.
     pub fn admit(&self, shown: Option<&str>) -> Result<Access, Denied> {
-        if self.settings().authentication == Authentication::Off {
+        if self.authentication == Authentication::Off {
             return Ok(Access::Anyone);
         }
         let shown: Credential =
@@ -184,7 +185,9 @@ impl Engine {
 
     /// Reads the keys anew: what another server did to them counts from then on.
     pub async fn refresh_keys(&self) -> Result<(), EngineError> {
-        if self.settings().authentication == Authentication::Keys {
+        if self.authentication == Authentication::Keys {
+            // One at a time: what was read earlier must not replace what was read later.
+            let _turn = self.keyring.reading.lock().await;
             self.keyring.replace(self.store.api_keys().await?);
         }
         Ok(())

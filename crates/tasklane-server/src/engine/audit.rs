@@ -31,10 +31,15 @@ impl Engine {
             let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
             refusals.take(Instant::now(), end)
         };
-        if !entries.is_empty() {
-            self.store.append_audit(entries).await?;
+        if entries.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let written = self.store.append_audit(entries.clone()).await;
+        if written.is_err() {
+            let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            refusals.put_back(entries, Instant::now());
+        }
+        Ok(written.map(|_| ())?)
     }
 
     /// Records of the audit log.

@@ -72,7 +72,7 @@ pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
 pub(crate) use reading::{Reading, Share};
 
 use crate::metrics::Metrics;
-use crate::settings::{LiveSettings, Settings};
+use crate::settings::{Authentication, LiveSettings, Settings};
 use batcher::Batcher;
 use parking::Parking;
 use roster::Roster;
@@ -95,6 +95,8 @@ pub struct Engine {
     snapshot: Snapshot,
     alarm: Alarm,
     durability: Durability,
+    /// Settled at the start: no change of settings opens a server.
+    authentication: Authentication,
     draining: CancellationToken,
     probe: readiness::Probe,
     /// One change of a queue's settings at a time.
@@ -147,6 +149,7 @@ impl Engine {
             snapshot: Snapshot::default(),
             alarm: Alarm::default(),
             durability: store.status().durability,
+            authentication: settings.now().authentication,
             draining: CancellationToken::new(),
             probe: readiness::Probe::default(),
             adjusting: tokio::sync::Semaphore::new(1),
@@ -169,6 +172,11 @@ impl Engine {
     /// Serves parked polls until `stop`.
     pub async fn serve_parked(&self, stop: CancellationToken) {
         self.parking.run(stop).await;
+    }
+
+    /// Whether callers are asked who they are.
+    pub(crate) fn authentication(&self) -> Authentication {
+        self.authentication
     }
 
     /// What can be set, as it is now.

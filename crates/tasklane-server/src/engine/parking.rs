@@ -87,7 +87,7 @@ impl Parking {
         seen: u64,
         patience: Duration,
     ) -> Option<Served> {
-        let (reply, mut answer) = oneshot::channel();
+        let (reply, answer) = oneshot::channel();
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         {
             let mut lot = self.lock();
@@ -99,6 +99,8 @@ impl Parking {
             lot.insert(ticket, Parked { ticket, until, request, spec, reply });
         }
         let leave = Leave { parking: self, ticket };
+        // Declared after `leave`, so that it is closed before the place is left: see `put_back`.
+        let mut answer = answer;
         // After it stands in the lot, so that a hint in between is seen here or served there.
         if self.store.watch().borrow().claimable != seen && leave.leaves() {
             return None;
@@ -253,8 +255,12 @@ impl Parking {
     fn put_back(&self, parked: Parked) {
         if parked.until <= Instant::now() {
             let _ = parked.reply.send(Ok(Ok(Vec::new())));
-        } else if !parked.reply.is_closed() {
-            self.lock().insert(parked.ticket, parked);
+            return;
+        }
+        // Under the lock: a caller closes its end before it looks whether it still stands here.
+        let mut lot = self.lock();
+        if !parked.reply.is_closed() {
+            lot.insert(parked.ticket, parked);
         }
     }
 

@@ -63,6 +63,18 @@ impl Refusals {
         folded.count += 1;
     }
 
+    /// Takes back what could not be written.
+    pub(super) fn put_back(&mut self, entries: Vec<AuditEntry>, now: Instant) {
+        for entry in entries {
+            let AuditEntry { who, action, outcome, count, from, .. } = entry;
+            let refusal = Refusal { who, from: from.unwrap_or_default(), action, outcome };
+            let folded =
+                self.folded.entry(refusal).or_insert(Folded { since: now, count: 0, told: false });
+            folded.count += count;
+            folded.told = false;
+        }
+    }
+
     /// What is to be written now: the first of each, and what came after it once its time is over.
     /// At the end, everything.
     pub(super) fn take(&mut self, now: Instant, end: bool) -> Vec<AuditEntry> {
@@ -111,6 +123,17 @@ mod tests {
         assert_eq!(counts(&refusals.take(later, false)), [500]);
         assert_eq!(refusals.take(later + REFUSALS_FOLDED_FOR, false), []);
         assert!(refusals.folded.is_empty(), "who has stopped is forgotten");
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_told_the_next_time() {
+        let (mut refusals, start) = (Refusals::default(), Instant::now());
+        refusals.add(refusal("192.0.2.1"), start);
+        let entries = refusals.take(start, false);
+        refusals.put_back(entries, start);
+        refusals.add(refusal("192.0.2.1"), start);
+        assert_eq!(counts(&refusals.take(start, false)), [2]);
+        assert_eq!(refusals.take(start, false), []);
     }
 
     #[test]

@@ -111,12 +111,13 @@ pub(crate) async fn replay_dead_letter(
         None => wire::ReplayOne::default(),
     };
     must_be_dead(&engine, id).await?;
-    replay_one(&engine, id, &wanted).await
+    replay_one(&engine, &caller, id, &wanted).await
 }
 
 /// Revives a task and shows it.
 pub(crate) async fn replay_one(
     engine: &Engine,
+    caller: &Caller,
     id: TaskId,
     wanted: &wire::ReplayOne,
 ) -> Result<Response, Refused> {
@@ -125,7 +126,7 @@ pub(crate) async fn replay_one(
         priority: wanted.new_priority.map(|priority| priority.0),
     };
     engine.execute_one(Command { task: id, intent }).await?;
-    super::task::show(engine, id, StatusCode::OK).await
+    super::task::show(engine, caller, id, StatusCode::OK).await
 }
 
 /// Replay all dead letters that match

@@ -31,11 +31,10 @@ pub(super) async fn guard(State(engine): App, mut request: Request, next: Next) 
     };
     let method = request.method().clone();
     let needs = permission::of(&method, route.as_str());
-    if !method.is_safe() {
-        let allowed = &engine.settings().allowed_origins;
-        if let Err(refused) = origin::check(request.headers(), request.uri(), allowed) {
-            return refused.into_response();
-        }
+    if !method.is_safe()
+        && let Err(refused) = check_origin(&engine, &request)
+    {
+        return refused.into_response();
     }
     let metrics = route.as_str() == METRICS && engine.settings().guard_metrics;
     let verb = match needs {
@@ -84,6 +83,14 @@ pub(super) async fn guard(State(engine): App, mut request: Request, next: Next) 
     })
 }
 
+/// Pages of other origins may change nothing.
+pub(super) fn check_origin(engine: &Engine, request: &Request) -> Result<(), Refused> {
+    if !request.headers().contains_key(header::ORIGIN) {
+        return Ok(());
+    }
+    origin::check(request.headers(), request.uri(), &engine.settings().allowed_origins)
+}
+
 /// Whether a verb is one whose every use is recorded.
 fn is_operators(verb: Verb) -> bool {
     matches!(verb, Verb::Operate | Verb::Admin)
@@ -101,7 +108,7 @@ pub(super) fn admit(
     verb: Verb,
     line: &Line,
 ) -> Result<Caller, Refused> {
-    if engine.settings().authentication == Authentication::Off {
+    if engine.authentication() == Authentication::Off {
         return Ok(Caller::anyone());
     }
     let note = |who: String, outcome: &str| {

@@ -60,7 +60,9 @@ impl Front {
             refused.into_response()
         } else if let Some((shortcut, id)) = Shortcut::find(request.method(), uri.path()) {
             let (route, verb) = (shortcut.route(), shortcut.verb());
-            let answer = match guard::admit(&self.engine, &request, route, verb, &line) {
+            let admitted = guard::check_origin(&self.engine, &request)
+                .and_then(|()| guard::admit(&self.engine, &request, route, verb, &line));
+            let answer = match admitted {
                 Ok(caller) => shortcut.answer(Arc::clone(&self.engine), caller, id, request).await,
                 Err(refused) => Err(refused),
             };

@@ -4,12 +4,12 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use tasklane_client::wire;
-use tasklane_core::{Command, IdempotencyKey, Intent, NewTask, Reach, StateName, TaskId};
+use tasklane_core::{Command, IdempotencyKey, Intent, NewTask, Reach, StateName, TaskId, Verb};
 use tasklane_store::Submitted;
 
 use super::problem::{self, Refused};
 use super::query::{Form, Known, Nothing, Parameters, known, parameters};
-use super::{App, body, receive, render, respond, story};
+use super::{App, body, guard, receive, render, respond, story};
 use crate::engine::{Caller, Engine};
 use crate::limits::WAIT_MAX;
 
@@ -170,7 +170,11 @@ pub(crate) async fn get(
             return Err(Refused::field(kind, "?wait_seconds", "conflict", detail));
         }
         (Some(at), None) => (engine.get_as_of(id, at).await?, at.min(engine.now())),
-        (None, Some(wait)) => (engine.wait_terminal(id, wait).await?, engine.now()),
+        (None, Some(wait)) => {
+            let stored = engine.wait_terminal(id, wait).await?;
+            guard::still_holds(&engine, &caller)?;
+            (stored, engine.now())
+        }
         (None, None) => (engine.get(id).await?, engine.now()),
     };
     let order = engine.order(&stored.task.spec.lane.queue);
@@ -184,15 +188,21 @@ pub(crate) async fn get(
     Ok(respond::json(StatusCode::OK, &shown))
 }
 
-/// A task after a write, as it is now.
+/// A task after a write, as it is now. What it carries is for those who may read.
 pub(crate) async fn show(
     engine: &Engine,
+    caller: &Caller,
     id: TaskId,
     status: StatusCode,
 ) -> Result<Response, Refused> {
     let stored = engine.get(id).await?;
-    let order = engine.order(&stored.task.spec.lane.queue);
-    Ok(respond::written(engine, status, &render::stored(stored, &order, engine.now())))
+    let lane = &stored.task.spec.lane;
+    let order = engine.order(&lane.queue);
+    let shown = match caller.access.reach(Verb::Read).is_some_and(|reach| reach.holds(lane)) {
+        true => render::stored(stored, &order, engine.now()),
+        false => render::task(&stored.task, &order, engine.now()),
+    };
+    Ok(respond::written(engine, status, &shown))
 }
 
 /// Cancel a task
@@ -211,7 +221,8 @@ pub(crate) async fn cancel(
     let id = reached(&engine, &caller, &id).await?;
     let changed = engine.execute_one(Command { task: id, intent: Intent::Cancel }).await?;
     let cancelled = changed.state == StateName::Cancelled;
-    show(&engine, id, if cancelled { StatusCode::OK } else { StatusCode::ACCEPTED }).await
+    let status = if cancelled { StatusCode::OK } else { StatusCode::ACCEPTED };
+    show(&engine, &caller, id, status).await
 }
 
 /// The task that a path names, if it is within the caller's reach; others are not there.

@@ -161,6 +161,18 @@ fn a_revocation_on_another_server_counts_within_seconds() {
 }
 
 #[test]
+fn who_may_not_read_changes_a_task_without_seeing_what_it_carries() {
+    let keyed = Keyed::new();
+    let submitted = keyed.post(&keyed.root, "/api/v1/tasks", &json!({"type": "a", "payload": "p"}));
+    let path = format!("/api/v1/tasks/{}", submitted.string("/id"));
+    let blind = keyed.key(json!([{"verb": "submit"}]));
+    let cancelled = keyed.call(&blind, "DELETE", &path, None);
+    assert_eq!((cancelled.status, cancelled.string("/state")), (200, "cancelled".into()));
+    assert_eq!(cancelled.json().get("payload"), None);
+    assert_eq!(keyed.get(&keyed.root, &path).json()["payload"], "p");
+}
+
+#[test]
 fn a_key_expires_by_the_stores_clock() {
     let keyed = Keyed::new();
     let body = json!({"name": "short", "scopes": [{"verb": "read"}], "expires_in_seconds": 60});
@@ -385,6 +397,10 @@ fn pages_of_other_origins_change_nothing_and_read_nothing() {
         |origin: &str| site.send("POST", "/admin/queues/q/pause", &[("origin", origin)], b"");
     post("https://evil.example").refused(403, "origin-forbidden");
     post("null").refused(403, "origin-forbidden");
+    for path in ["/api/v1/tasks", "/api/v1/tasks/batch", "/internal/workers/7/poll"] {
+        let headers = [("origin", "https://evil.example"), ("content-type", "application/json")];
+        site.send("POST", path, &headers, b"{}").refused(403, "origin-forbidden");
+    }
     assert_eq!(post("http://test").status, 200);
     assert_eq!(post("https://board.example.org").status, 200);
     let reply = site.send("GET", "/api/v1/tasks", &[("origin", "https://evil.example")], b"");

@@ -92,8 +92,10 @@ impl Session<'_> {
         pruned: &mut Pruned,
     ) -> Result<(), Fault> {
         let over = self.now.minus(prune.api_keys_for).as_micros();
-        let mut statement =
-            self.connection.prepare_cached("DELETE FROM api_key WHERE ends_at <= ?")?;
+        // One always stays: a store that had keys must not be taken for one that needs none.
+        let mut statement = self.connection.prepare_cached(
+            "DELETE FROM api_key WHERE ends_at <= ? AND id <> (SELECT max(id) FROM api_key)",
+        )?;
         pruned.api_keys += statement.execute([over])? as u64;
         Ok(())
     }

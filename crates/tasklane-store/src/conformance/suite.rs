@@ -340,6 +340,7 @@ macro_rules! conformance_cases {
                 a_key_that_would_have_ended_is_refused an_id_belongs_to_one_key
                 a_revoked_key_says_since_when revoking_again_changes_nothing
                 an_unknown_key_cannot_be_revoked keys_that_ended_are_shown_for_thirty_days
+                the_last_key_is_never_pruned
                 a_key_that_is_good_is_never_pruned keys_and_revocations_survive_a_restart
                 there_may_be_only_so_many_keys
             }

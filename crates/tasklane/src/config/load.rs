@@ -103,7 +103,7 @@ impl Loading {
             let origin = Origin::Environment(name.to_owned());
             return match std::fs::read_to_string(value) {
                 // A variable itself wins over one that names a file.
-                _ if self.origins.contains_key(setting.path) => {
+                _ if matches!(self.origins.get(setting.path), Some(Origin::Environment(_))) => {
                     let both = setting.environment().unwrap_or_default();
                     self.wrong.push(format!("{name} and {both} are both set: keep one of them"));
                 }

@@ -126,7 +126,7 @@ pub(crate) async fn retry_task(
         Some(bytes) => body::parse(bytes)?,
         None => wire::ReplayOne::default(),
     };
-    replay_one(&engine, id, &wanted).await
+    replay_one(&engine, &caller, id, &wanted).await
 }
 
 /// Change a live task
@@ -161,5 +161,5 @@ pub(crate) async fn update_task(
         engine.alarm().at(at);
     }
     engine.execute_one(Command { task: id, intent: Intent::Update(update) }).await?;
-    show(&engine, id, StatusCode::OK).await
+    show(&engine, &caller, id, StatusCode::OK).await
 }

@@ -101,14 +101,27 @@ pub fn keys_that_ended_are_shown_for_thirty_days(fixture: &mut impl Fixture) {
     let revoked = add(&scene, new_key(1, None)).unwrap();
     scene.ask(|store| store.revoke_api_key(revoked.id));
     add(&scene, new_key(2, Some(When::After(days(1))))).unwrap();
+    let good = add(&scene, new_key(3, None)).unwrap();
     scene.pass(days(30) - secs(1));
     assert_eq!(scene.prune(Prune::default()).api_keys, 0);
     scene.pass(secs(1));
     assert_eq!(scene.prune(Prune::default()).api_keys, 1);
-    assert_eq!(keys(&scene).len(), 1);
+    assert_eq!(keys(&scene).len(), 2);
     scene.pass(days(1));
     assert_eq!(scene.prune(Prune::default()).api_keys, 1);
-    assert_eq!(keys(&scene), []);
+    assert_eq!(keys(&scene), [good]);
+}
+
+pub fn the_last_key_is_never_pruned(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    for number in 1..=3 {
+        let key = add(&scene, new_key(number, None)).unwrap();
+        scene.ask(|store| store.revoke_api_key(key.id));
+    }
+    scene.pass(days(1_000));
+    assert_eq!(scene.prune(Prune::emergency()).api_keys, 2);
+    assert_eq!(keys(&scene).len(), 1, "so that it is known that there were keys");
+    assert_eq!(scene.prune(Prune::emergency()).api_keys, 0);
 }
 
 pub fn a_key_that_is_good_is_never_pruned(fixture: &mut impl Fixture) {

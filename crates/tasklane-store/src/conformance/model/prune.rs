@@ -75,7 +75,9 @@ impl Memory {
     fn prune_api_keys(&mut self, prune: &Prune, now: Now) -> u64 {
         let before = self.api_keys.len();
         let over = now.wall.minus(prune.api_keys_for);
-        self.api_keys.retain(|_, key| key.ends_at().is_none_or(|ended| ended > over));
+        let last = self.api_keys.keys().next_back().copied();
+        self.api_keys
+            .retain(|id, key| Some(*id) == last || key.ends_at().is_none_or(|ended| ended > over));
         (before - self.api_keys.len()) as u64
     }
 
