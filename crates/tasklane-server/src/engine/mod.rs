@@ -273,6 +273,11 @@ impl Engine {
         self.parking.claims()
     }
 
+    /// Bytes of bodies that are on their way in.
+    pub fn being_read(&self) -> usize {
+        self.reading.bytes()
+    }
+
     /// Breakers that are open on this server.
     pub fn open_breakers(&self) -> usize {
         self.roster.open_breakers()

@@ -9,6 +9,11 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
+    /// What they hold now.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// The share of a body, given back when it is dropped; `max` is what all may hold.
     pub(crate) fn begin(&self, max: usize) -> Share<'_> {
         Share { reading: self, bytes: 0, max }

@@ -190,11 +190,18 @@ fn a_cursor_of_another_life_is_told_of_a_restore() {
     assert_eq!(listener.expect().data["data"]["task_id"], id);
 }
 
-/// Names as long as they may be, so that few events fill the buffers of a connection.
+/// Names as long as they may be, so that few events fill the buffers of a connection; no more tasks
+/// than a queue takes.
 pub(crate) fn flood(site: &Site, until: impl Fn() -> bool) {
     let name = "n".repeat(128);
+    let mut submitted = 0;
     while !until() {
-        submit_many(site, 2_000, &name, &name);
+        if submitted < 400_000 {
+            submit_many(site, 2_000, &name, &name);
+            submitted += 2_000;
+        } else {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
