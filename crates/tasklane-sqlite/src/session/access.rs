@@ -94,7 +94,9 @@ impl Session<'_> {
         let over = self.now.minus(prune.api_keys_for).as_micros();
         // One always stays: a store that had keys must not be taken for one that needs none.
         let mut statement = self.connection.prepare_cached(
-            "DELETE FROM api_key WHERE ends_at <= ? AND id <> (SELECT max(id) FROM api_key)",
+            "DELETE FROM api_key WHERE ends_at <= ?1
+             AND (EXISTS (SELECT 1 FROM api_key WHERE ends_at IS NULL OR ends_at > ?1)
+                  OR id <> (SELECT max(id) FROM api_key))",
         )?;
         pruned.api_keys += statement.execute([over])? as u64;
         Ok(())

@@ -1,6 +1,6 @@
 //! Retention (S21).
 
-use tasklane_core::{Task, WorkerState};
+use tasklane_core::{ApiKey, Task, WorkerState};
 
 use super::memory::{Memory, Now};
 use crate::request::{Prune, Pruned};
@@ -75,9 +75,11 @@ impl Memory {
     fn prune_api_keys(&mut self, prune: &Prune, now: Now) -> u64 {
         let before = self.api_keys.len();
         let over = now.wall.minus(prune.api_keys_for);
-        let last = self.api_keys.keys().next_back().copied();
-        self.api_keys
-            .retain(|id, key| Some(*id) == last || key.ends_at().is_none_or(|ended| ended > over));
+        let stays = |key: &ApiKey| key.ends_at().is_none_or(|ended| ended > over);
+        // One always stays: a store that had keys must not be taken for one that needs none.
+        let none_stays = !self.api_keys.values().any(stays);
+        let last = self.api_keys.keys().next_back().copied().filter(|_| none_stays);
+        self.api_keys.retain(|id, key| stays(key) || Some(*id) == last);
         (before - self.api_keys.len()) as u64
     }
 
