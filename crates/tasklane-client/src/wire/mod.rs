@@ -13,6 +13,7 @@ mod operator;
 mod problem;
 mod queue;
 mod report;
+mod shape;
 mod stats;
 mod submit;
 mod task;
