@@ -26,7 +26,7 @@ pub use dead_letter::{
     RetryDeadLetters,
 };
 pub use digits::hex;
-pub use event::{Event, EventData};
+pub use event::{Event, EventData, EventFailure};
 pub use operator::{
     BackedUp, Backup, CancelMany, Changed, Health, Maintenance, Matched, Refused, Reloaded,
     Removed, Requeue, Requeued, TaskFilter, UpdateTask,
