@@ -7,6 +7,7 @@
 //! submission comes that it can be served with in the same write.
 
 mod access;
+mod admission;
 mod alarm;
 mod attempt;
 mod audit;
@@ -73,6 +74,7 @@ pub(crate) use reading::{Reading, Share};
 
 use crate::metrics::Metrics;
 use crate::settings::{Authentication, LiveSettings, Settings};
+use admission::Admission;
 use batcher::Batcher;
 use parking::Parking;
 use roster::Roster;
@@ -112,6 +114,7 @@ pub struct Engine {
     streams: TaskTracker,
     errands: TaskTracker,
     reading: Reading,
+    admission: Admission,
     /// To whoever reads the configuration.
     reload: OnceLock<mpsc::Sender<ReloadRequest>>,
 }
@@ -163,6 +166,7 @@ impl Engine {
             streams: TaskTracker::new(),
             errands,
             reading: Reading::default(),
+            admission: Admission::default(),
             reload: OnceLock::new(),
             settings,
             store,
@@ -256,6 +260,11 @@ impl Engine {
     /// Bodies on their way in.
     pub(crate) fn reading(&self) -> &Reading {
         &self.reading
+    }
+
+    /// Submissions under way.
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.admission
     }
 
     /// Everything measured.

@@ -123,3 +123,28 @@ fn a_path_that_is_no_text_is_not_found() {
         site.get(path).refused(404, "not-found");
     }
 }
+
+#[test]
+fn what_is_submitted_beyond_a_bound_is_refused_unread_and_workers_go_on() {
+    let site = Site::new();
+    let worker = site.worker();
+    let half = "x".repeat(512 * 1024);
+    let large: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stream = site.connect();
+            let head = "POST /api/v1/tasks/batch HTTP/1.1\r\nhost: t\r\n\
+                content-type: application/json\r\ncontent-length: 1048576\r\n\r\n";
+            stream.write_all(format!("{head}{half}").as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    // Each of them is known to be under way once half of it has been read.
+    site.eventually("all are read", || site.engine.being_read() >= 8 * half.len());
+    let single = json!({"type": "a", "payload": "small"});
+    site.post("/api/v1/tasks", &single).refused(503, "overloaded");
+    site.post("/api/v1/tasks/batch", &json!({"tasks": [single]})).refused(503, "overloaded");
+    assert_eq!(worker.call("heartbeat", &json!({})).status, 200);
+    assert_eq!(site.get("/api/v1/tasks").status, 200);
+    drop(large);
+    site.eventually("there is room again", || site.post("/api/v1/tasks", &single).status == 201);
+}
