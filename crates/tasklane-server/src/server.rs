@@ -190,6 +190,9 @@ fn builder(headers_within: Duration) -> auto::Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(headers_within)
+        // Head and body in one piece: for answers of this size copying costs less than a list of
+        // pieces (measured: 3 % of a submission).
+        .writev(false)
         .max_buf_size(READ_AHEAD_BYTES);
     builder
         .http2()

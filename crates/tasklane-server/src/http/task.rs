@@ -10,7 +10,7 @@ use tasklane_store::Submitted;
 use super::problem::{self, Refused};
 use super::query::{Form, Known, Nothing, Parameters, known, parameters};
 use super::{App, body, guard, receive, render, respond, story};
-use crate::engine::{Caller, Engine};
+use crate::engine::{Arrival, Caller, Engine};
 use crate::limits::WAIT_MAX;
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -39,14 +39,12 @@ pub(crate) async fn submit(
         task.idempotency_key = Some(key);
     }
     must_take(&caller, &task)?;
-    let (submitted, stored) = engine.submit_one(task).await?;
-    let Some(stored) = stored else {
+    let (submitted, arrival) = engine.submit_one(task).await?;
+    let Some(Arrival { stored, order, estimate }) = arrival else {
         let mut response = respond::written(&engine, StatusCode::OK, &receipt(&submitted));
         mark_replayed(&mut response);
         return Ok(response);
     };
-    let order = engine.order(&stored.task.spec.lane.queue);
-    let estimate = engine.estimate(&stored.task);
     let mut shown = render::stored(stored, &order, engine.now());
     shown.queue_position = estimate.position;
     shown.estimated_wait_seconds = estimate.wait.map(wire::Seconds);
