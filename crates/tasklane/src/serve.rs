@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use tasklane_core::{ApiKey, Verb};
 use tasklane_server::engine::{Engine, ReloadRequest};
+use tasklane_server::tls::Tls;
 use tasklane_server::{Authentication, Server, Settings};
 use tasklane_store::Store;
 use tokio::net::TcpListener;
@@ -38,7 +39,8 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
 }
 
 async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()> {
-    let Effective { listen, store: place, auth, options, settings, .. } = effective;
+    let Effective { listen, store: place, auth, options, tls, settings, .. } = effective;
+    let tls = tls.map(Tls::open).transpose()?;
     let store = store::open(&place, &options)?;
     let listener =
         TcpListener::bind(&listen).await.with_context(|| format!("cannot listen on {listen}"))?;
@@ -49,11 +51,16 @@ async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()>
     let settings = Settings { authentication, ..settings };
     let durability = store.status().durability.as_str();
     let server = Server::new(Arc::clone(&store), settings);
+    let server = match &tls {
+        Some(tls) => server.with_tls(Arc::clone(tls)),
+        None => server,
+    };
     let engine = Arc::clone(server.engine());
     let hangup = signal(SignalKind::hangup())?;
-    tokio::spawn(reload(reloading, engine.reloads(), hangup, engine, shutdown.clone()));
+    let speaks_tls = tls.is_some();
+    tokio::spawn(reload(reloading, engine.reloads(), hangup, engine, tls, shutdown.clone()));
     let (keys, place) = (authentication == Authentication::Keys, config::shown_address(&place));
-    tracing::info!(%address, store = place, durability, keys, "serving");
+    tracing::info!(%address, store = place, durability, keys, tls = speaks_tls, "serving");
     server.run(listener, shutdown).await?;
     drop(store);
     tracing::info!("stopped");
@@ -106,6 +113,7 @@ async fn reload(
     mut requests: mpsc::Receiver<ReloadRequest>,
     mut hangup: Signal,
     engine: Arc<Engine>,
+    tls: Option<Arc<Tls>>,
     shutdown: CancellationToken,
 ) {
     loop {
@@ -114,6 +122,9 @@ async fn reload(
             _ = hangup.recv() => None,
             () = shutdown.cancelled() => return,
         };
+        if let Some(tls) = &tls {
+            tls.refresh().await;
+        }
         let outcome = reloading.run(&engine).await;
         match &outcome {
             Ok(reloaded) => {

@@ -73,6 +73,7 @@ pub(crate) use reading::{Reading, Share};
 
 use crate::metrics::Metrics;
 use crate::settings::{Authentication, LiveSettings, Settings};
+use crate::tls::Tls;
 use batcher::Batcher;
 use parking::Parking;
 use roster::Roster;
@@ -112,6 +113,8 @@ pub struct Engine {
     streams: TaskTracker,
     errands: TaskTracker,
     reading: Reading,
+    /// Where the server's own certificate is known, if it has one.
+    tls: OnceLock<Arc<Tls>>,
     /// To whoever reads the configuration.
     reload: OnceLock<mpsc::Sender<ReloadRequest>>,
 }
@@ -163,6 +166,7 @@ impl Engine {
             streams: TaskTracker::new(),
             errands,
             reading: Reading::default(),
+            tls: OnceLock::new(),
             reload: OnceLock::new(),
             settings,
             store,
@@ -192,6 +196,17 @@ impl Engine {
     /// How the store is doing.
     pub fn status(&self) -> Status {
         self.store.status()
+    }
+
+    /// Tells those who look when the certificate of `tls` ends.
+    pub(crate) fn show_certificate_of(&self, tls: &Arc<Tls>) {
+        // A server has one door.
+        let _ = self.tls.set(Arc::clone(tls));
+    }
+
+    /// When the server's certificate ends, if it has one.
+    pub fn certificate_ends_at(&self) -> Option<std::time::SystemTime> {
+        self.tls.get().and_then(|tls| tls.ends_at())
     }
 
     /// How long this server has been there.

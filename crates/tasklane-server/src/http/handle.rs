@@ -45,6 +45,10 @@ impl Front {
         Arc::new(Self { router, engine, ids: RequestIds::new() })
     }
 
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// Answers one request.
     pub(crate) async fn handle(
         self: Arc<Self>,

@@ -45,6 +45,7 @@ async fn gauges(engine: &Engine) -> Result<Gauges, Refused> {
         readers: engine.feed().readers(),
         parked: engine.parked(),
         parked_claims: engine.parked_claims(),
+        certificate_ends_at: engine.certificate_ends_at(),
         figures: engine.status().figures,
     })
 }

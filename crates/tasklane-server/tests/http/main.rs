@@ -8,6 +8,7 @@
 )]
 
 mod audit;
+mod authority;
 mod authorization;
 mod bad_input;
 mod bounds;
@@ -29,4 +30,5 @@ mod socket;
 mod statistics;
 mod submit;
 mod time;
+mod tls;
 mod wait;

@@ -8,13 +8,15 @@ use tasklane_core::{
     Policy, Priority, Problem, QueueName, QueueSettings, Retention, RetryPolicy, TaskType, Weight,
     Weights,
 };
+use tasklane_server::tls::{TlsFiles, TlsSettings};
 use tasklane_server::{QueueDefaults, Settings};
 use tasklane_sqlite::{Durability, Options};
 
 use super::field::Limit;
 use super::suggest::nearest;
 use super::values::{
-    DepthValues, OrderValues, QueueValues, RetentionValues, RuleValues, TaskValues, Values,
+    DepthValues, OrderValues, QueueValues, RetentionValues, RuleValues, TaskValues, TlsValues,
+    Values,
 };
 use crate::{log, store};
 
@@ -27,6 +29,7 @@ pub(crate) struct Effective {
     pub(crate) options: Options,
     pub(crate) log_format: log::Format,
     pub(crate) log_level: String,
+    pub(crate) tls: Option<TlsSettings>,
     pub(crate) settings: Settings,
 }
 
@@ -111,8 +114,22 @@ impl Resolving {
             options,
             log_format: log::Format::from_word(&values.log_format),
             log_level: values.log_level.clone(),
+            tls: self.tls(&values.tls),
             settings: self.settings(values, lease, heartbeat),
         }
+    }
+
+    fn tls(&mut self, values: &TlsValues) -> Option<TlsSettings> {
+        let TlsValues { certificate, key, look_every, handshake_within, handshakes_max } =
+            values.clone();
+        match (certificate.is_empty(), key.is_empty()) {
+            (false, true) => self.wrong(&["tls", "certificate"], "needs tls.key too"),
+            (true, false) => self.wrong(&["tls", "key"], "needs tls.certificate too"),
+            _ => {}
+        }
+        let files = TlsFiles { certificate: certificate.into(), key: key.into() };
+        let settings = TlsSettings { files, look_every, handshake_within, handshakes_max };
+        (!values.certificate.is_empty()).then_some(settings)
     }
 
     fn settings(&mut self, values: &Values, lease: Duration, heartbeat: Duration) -> Settings {

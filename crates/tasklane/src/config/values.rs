@@ -7,6 +7,7 @@ use std::time::Duration;
 use tasklane_core::lifecycle::Rules;
 use tasklane_core::{Aging, DepthLimits, Order, Priority, Weights};
 use tasklane_server::Settings;
+use tasklane_server::tls::{TlsFiles, TlsSettings};
 
 use super::field::Limit;
 
@@ -21,6 +22,7 @@ pub(crate) struct Values {
     pub(crate) log_format: String,
     pub(crate) log_level: String,
     pub(crate) heartbeat: Option<Duration>,
+    pub(crate) tls: TlsValues,
     pub(crate) rules: Rules,
     pub(crate) server: Settings,
     pub(crate) retention: RetentionValues,
@@ -30,6 +32,25 @@ pub(crate) struct Values {
     pub(crate) queues: BTreeMap<String, QueueValues>,
     pub(crate) types: BTreeMap<String, TaskValues>,
     pub(crate) classify: BTreeMap<String, RuleValues>,
+}
+
+/// How TLS is spoken; without files it is not.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsValues {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+    pub(crate) look_every: Duration,
+    pub(crate) handshake_within: Duration,
+    pub(crate) handshakes_max: usize,
+}
+
+impl Default for TlsValues {
+    fn default() -> Self {
+        let TlsSettings { look_every, handshake_within, handshakes_max, .. } =
+            TlsSettings::new(TlsFiles::default());
+        let (certificate, key) = Default::default();
+        Self { certificate, key, look_every, handshake_within, handshakes_max }
+    }
 }
 
 /// What tasks of a type, a queue or a priority get where they say nothing.
@@ -111,6 +132,7 @@ impl Default for Values {
             log_format: "human".to_owned(),
             log_level: "info".to_owned(),
             heartbeat: None,
+            tls: TlsValues::default(),
             rules: Rules::default(),
             retention: RetentionValues {
                 completed: Some(kept.completed.into()),

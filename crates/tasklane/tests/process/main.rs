@@ -13,4 +13,5 @@ mod keys;
 mod recovery;
 mod server;
 mod signal;
+mod tls;
 mod worker;

@@ -4,6 +4,7 @@
 mod queue;
 mod server;
 mod task;
+mod tls;
 
 use super::kind::Kind;
 use super::setting::Setting;
@@ -17,6 +18,7 @@ const DAY_MS: u64 = 86_400_000;
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
     [
         server::SETTINGS,
+        tls::SETTINGS,
         queue::DEFAULTS,
         task::PRIORITIES,
         queue::QUEUES,

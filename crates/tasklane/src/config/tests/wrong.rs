@@ -76,6 +76,8 @@ fn contradictions_are_found_with_the_line_that_makes_them() {
             "allowed_origins = [\"https://a.example.org\", \"https://b.example.org/\"]",
             ":1: allowed_origins: an origin is a scheme and a host, such as https://board.example.org",
         ),
+        ("tls.certificate = \"server.pem\"", ":1: tls.certificate: needs tls.key too"),
+        ("tls.key = \"server.key\"", ":1: tls.key: needs tls.certificate too"),
         ("listen = \"here\"", ":1: listen: give an address and a port, such as 127.0.0.1:7170"),
     ] {
         assert_eq!(complaints(text, &[]), [format!("tasklane.toml{expected}")], "{text}");
