@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::http::{self, Front};
 use crate::maintenance;
 use crate::settings::Settings;
-use crate::tls::Tls;
+use crate::tls::{Certificate, Tls};
 
 /// How long to rest when the system refuses a connection, for example for want of descriptors.
 const REST_AFTER_REFUSAL: Duration = Duration::from_millis(50);
@@ -134,6 +134,7 @@ impl Server {
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     peer: Option<IpAddr>,
+    certificate: Option<Certificate>,
     cut: CancellationToken,
     closed: CancellationToken,
 }
@@ -146,6 +147,11 @@ impl Line {
     /// Where the other end is, as text. Behind a proxy that is the proxy.
     pub(crate) fn peer(&self) -> String {
         self.peer.map_or("unknown".to_owned(), |peer| peer.to_canonical().to_string())
+    }
+
+    /// The certificate that the client has shown and proved to be its own.
+    pub(crate) fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
     }
 
     /// Ends the connection, whatever else is on it: nobody reads what was written there.
@@ -217,8 +223,8 @@ impl Door {
             () = shutdown.cancelled() => return,
         };
         match handshake {
-            Ok(stream) => {
-                let line = Line::from(peer);
+            Ok((stream, certificate)) => {
+                let line = Line { certificate, ..Line::from(peer) };
                 serve(stream, line, front, builder, shutdown, headers_within).await;
             }
             Err(error) => {

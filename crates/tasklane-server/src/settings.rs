@@ -10,6 +10,8 @@ use tasklane_core::{
 use tasklane_store::Prune;
 use tokio::sync::watch;
 
+use crate::engine::NamedCertificate;
+
 /// How a server behaves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -31,6 +33,8 @@ pub struct Settings {
     pub breaker: BreakerSettings,
     /// Whether callers must say who they are.
     pub authentication: Authentication,
+    /// What certificates of clients allow, by a name in them; apart from keys.
+    pub client_certificates: HashMap<Box<str>, Arc<NamedCertificate>>,
     /// Metrics are for callers too whose key may read everything: they name queues and types.
     pub guard_metrics: bool,
     /// Origins of pages, apart from this server's own, that may call: `https://queue.example.org`.
@@ -76,6 +80,7 @@ impl Default for Settings {
             health: HealthSettings::default(),
             breaker: BreakerSettings::default(),
             authentication: Authentication::default(),
+            client_certificates: HashMap::new(),
             guard_metrics: false,
             allowed_origins: Vec::new(),
             prune: Prune::default(),

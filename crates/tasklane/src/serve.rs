@@ -1,11 +1,12 @@
 //! `tasklane serve`.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use tasklane_core::{ApiKey, Verb};
-use tasklane_server::engine::{Engine, ReloadRequest};
+use tasklane_server::engine::{Engine, NamedCertificate, ReloadRequest};
 use tasklane_server::tls::Tls;
 use tasklane_server::{Authentication, Server, Settings};
 use tasklane_store::Store;
@@ -47,7 +48,9 @@ async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()>
     let shutdown = CancellationToken::new();
     watch_signals(shutdown.clone())?;
     let address = listener.local_addr()?;
-    let authentication = authentication(auth, &place, store.as_ref(), address).await?;
+    let certificates = &settings.client_certificates;
+    let authentication =
+        authentication(auth, &place, store.as_ref(), certificates, address).await?;
     let settings = Settings { authentication, ..settings };
     let durability = store.status().durability.as_str();
     let server = Server::new(Arc::clone(&store), settings);
@@ -72,11 +75,13 @@ async fn authentication(
     auth: Auth,
     place: &str,
     store: &dyn Store,
+    certificates: &HashMap<Box<str>, Arc<NamedCertificate>>,
     address: SocketAddr,
 ) -> anyhow::Result<Authentication> {
     let now = store.now();
     let keys = store.api_keys().await.context("cannot read the keys")?;
-    if auth == Auth::Off || (auth == Auth::Auto && keys.is_empty()) {
+    let nobody_is_known = keys.is_empty() && certificates.is_empty();
+    if auth == Auth::Off || (auth == Auth::Auto && nobody_is_known) {
         if !address.ip().to_canonical().is_loopback() {
             bail!(
                 "refusing to listen on {address} without keys: whoever reaches that address could \
@@ -86,13 +91,14 @@ async fn authentication(
                 address.port()
             );
         }
-        if !keys.is_empty() {
+        if !nobody_is_known {
             tracing::warn!("there are keys, but auth = \"off\" lets everybody in without one");
         }
         return Ok(Authentication::Off);
     }
     let opens = |key: &ApiKey| key.is_good(now) && key.grants.reach(Verb::Admin).is_some();
-    if !keys.iter().any(opens) {
+    let certified = certificates.values().any(|named| named.grants.reach(Verb::Admin).is_some());
+    if !certified && !keys.iter().any(opens) {
         if place.starts_with("memory:") {
             let made = keys::make_first(store, "admin").await?;
             eprintln!("The store is in memory, so is its key. It is shown this once:");

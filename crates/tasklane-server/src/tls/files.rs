@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
-use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
 /// What is spoken over TLS, the preferred first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -20,6 +22,17 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+    /// Whether clients are asked for certificates too.
+    pub clients: Option<ClientFiles>,
+}
+
+/// How clients are asked for certificates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientFiles {
+    /// The authorities whose certificates count.
+    pub authorities: PathBuf,
+    /// Without one there is no connection.
+    pub required: bool,
 }
 
 /// What is wrong with them, in words for whoever has put them there.
@@ -79,6 +92,7 @@ pub enum TlsError {
 pub(super) struct Contents {
     certificate: Vec<u8>,
     key: Vec<u8>,
+    authorities: Vec<u8>,
 }
 
 type Chain = Vec<CertificateDer<'static>>;
@@ -88,6 +102,10 @@ impl TlsFiles {
         Ok(Contents {
             certificate: read("the certificate", &self.certificate)?,
             key: read("the private key", &self.key)?,
+            authorities: match &self.clients {
+                Some(clients) => read("the authorities of clients", &clients.authorities)?,
+                None => Vec::new(),
+            },
         })
     }
 
@@ -106,7 +124,13 @@ impl TlsFiles {
         let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(unusable)?;
-        let config = builder.with_no_client_auth().with_single_cert(chain.clone(), key);
+        let builder = match &self.clients {
+            Some(clients) => {
+                builder.with_client_cert_verifier(clients.verifier(&contents.authorities)?)
+            }
+            None => builder.with_no_client_auth(),
+        };
+        let config = builder.with_single_cert(chain.clone(), key);
         let mut config = config.map_err(|error| match error {
             rustls::Error::InconsistentKeys(_) => {
                 TlsError::Mismatch { certificate: self.certificate.clone(), key: self.key.clone() }
@@ -114,8 +138,37 @@ impl TlsFiles {
             error => unusable(error),
         })?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+        if self.clients.is_some() {
+            // A session that goes on is not checked again: who comes back shows the certificate anew.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
         Ok((config, chain))
     }
+}
+
+impl ClientFiles {
+    fn verifier(&self, contents: &[u8]) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+        let roots = Arc::new(roots(&self.authorities, contents)?);
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = WebPkiClientVerifier::builder_with_provider(roots, provider);
+        let builder = if self.required { builder } else { builder.allow_unauthenticated() };
+        builder.build().map_err(|error| {
+            let source = rustls::Error::General(error.to_string());
+            TlsError::Unusable { file: self.authorities.clone(), source }
+        })
+    }
+}
+
+/// The authorities in a file.
+pub(super) fn roots(file: &Path, contents: &[u8]) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    let (taken, _) = roots.add_parsable_certificates(certificates(file, contents)?);
+    if taken > 0 {
+        return Ok(roots);
+    }
+    let (what, label) = ("certificate that can be trusted", "CERTIFICATE");
+    Err(TlsError::Missing { what, label, file: file.to_owned() })
 }
 
 pub(super) fn read(what: &'static str, file: &Path) -> Result<Vec<u8>, TlsError> {
@@ -129,7 +182,7 @@ pub(super) fn read(what: &'static str, file: &Path) -> Result<Vec<u8>, TlsError>
     whole().map_err(|source| TlsError::Read { what, file: file.to_owned(), source })
 }
 
-pub(super) fn certificates(file: &Path, contents: &[u8]) -> Result<Chain, TlsError> {
+fn certificates(file: &Path, contents: &[u8]) -> Result<Chain, TlsError> {
     let chain: Result<Chain, _> = CertificateDer::pem_slice_iter(contents).collect();
     let chain = chain.map_err(|source| TlsError::Malformed { file: file.to_owned(), source })?;
     if chain.is_empty() {

@@ -22,10 +22,9 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-pub use files::{TlsError, TlsFiles};
+pub(crate) use certificate::Certificate;
+pub use files::{ClientFiles, TlsError, TlsFiles};
 pub use trust::Trust;
-
-use certificate::Certificate;
 
 /// How TLS is spoken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,18 +133,22 @@ impl Tls {
         }
     }
 
-    /// Speaks with a client until both know whom they have before them.
+    /// Speaks with a client until both know whom they have before them; gives the client's
+    /// certificate, if it has shown one.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,
-    ) -> Result<TlsStream<TcpStream>, HandshakeError> {
+    ) -> Result<(TlsStream<TcpStream>, Option<Certificate>), HandshakeError> {
         let handshake = async {
             let _turn = self.handshakes.acquire().await;
             TlsAcceptor::from(self.current().config).accept(stream).await
         };
         let within = self.settings.handshake_within;
         let done = tokio::time::timeout(within, handshake).await;
-        Ok(done.map_err(|_| HandshakeError::TooSlow)??)
+        let stream = done.map_err(|_| HandshakeError::TooSlow)??;
+        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let certificate = shown.and_then(|shown| Certificate::read(shown));
+        Ok((stream, certificate))
     }
 
     fn current(&self) -> Current {

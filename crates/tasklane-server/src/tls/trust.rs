@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::files::{TlsError, certificates, read};
+use super::files::{TlsError, read, roots};
 
 /// Names another file with the authorities of the system, by a convention of many programs.
 const SYSTEM_VARIABLE: &str = "SSL_CERT_FILE";
@@ -33,12 +33,7 @@ impl Trust {
     pub fn new(file: Option<&Path>) -> Result<Self, TlsError> {
         let file = file.map_or_else(system_file, Path::to_owned);
         let contents = read("the authorities to trust", &file)?;
-        let mut roots = RootCertStore::empty();
-        let (taken, _) = roots.add_parsable_certificates(certificates(&file, &contents)?);
-        if taken == 0 {
-            let (what, label) = ("certificate that can be trusted", "CERTIFICATE");
-            return Err(TlsError::Missing { what, label, file });
-        }
+        let roots = roots(&file, &contents)?;
         let unusable = |source| TlsError::Unusable { file: file.clone(), source };
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()

@@ -14,6 +14,7 @@ mod bad_input;
 mod bounds;
 mod breaker;
 mod cancel;
+mod client_certificate;
 mod configuration;
 mod connection;
 mod events;

@@ -8,10 +8,11 @@ use tasklane_core::{
     Policy, Priority, Problem, QueueName, QueueSettings, Retention, RetryPolicy, TaskType, Weight,
     Weights,
 };
-use tasklane_server::tls::{TlsFiles, TlsSettings};
+use tasklane_server::tls::{ClientFiles, TlsFiles, TlsSettings};
 use tasklane_server::{QueueDefaults, Settings};
 use tasklane_sqlite::{Durability, Options};
 
+use super::client;
 use super::field::Limit;
 use super::suggest::nearest;
 use super::values::{
@@ -68,12 +69,12 @@ pub(crate) fn resolve(values: &Values) -> Result<Effective, Vec<Contradiction>> 
     if resolving.found.is_empty() { Ok(effective) } else { Err(resolving.found) }
 }
 
-struct Resolving {
+pub(super) struct Resolving {
     found: Vec<Contradiction>,
 }
 
 impl Resolving {
-    fn wrong(&mut self, path: &[&str], what: impl ToString) {
+    pub(super) fn wrong(&mut self, path: &[&str], what: impl ToString) {
         let path = path.iter().map(|part| (*part).to_owned()).collect();
         self.found.push(Contradiction { path, what: what.to_string() });
     }
@@ -120,14 +121,21 @@ impl Resolving {
     }
 
     fn tls(&mut self, values: &TlsValues) -> Option<TlsSettings> {
-        let TlsValues { certificate, key, look_every, handshake_within, handshakes_max } =
+        let TlsValues { certificate, key, look_every, handshake_within, handshakes_max, .. } =
             values.clone();
+        if certificate.is_empty() && !values.client_ca.is_empty() {
+            self.wrong(&["tls", "client_ca"], "needs tls.certificate and tls.key too");
+        }
         match (certificate.is_empty(), key.is_empty()) {
             (false, true) => self.wrong(&["tls", "certificate"], "needs tls.key too"),
             (true, false) => self.wrong(&["tls", "key"], "needs tls.certificate too"),
             _ => {}
         }
-        let files = TlsFiles { certificate: certificate.into(), key: key.into() };
+        let clients = (!values.client_ca.is_empty()).then(|| ClientFiles {
+            authorities: values.client_ca.as_str().into(),
+            required: values.client_certificates == "required",
+        });
+        let files = TlsFiles { certificate: certificate.into(), key: key.into(), clients };
         let settings = TlsSettings { files, look_every, handshake_within, handshakes_max };
         (!values.certificate.is_empty()).then_some(settings)
     }
@@ -193,6 +201,7 @@ impl Resolving {
         let rules = values.names("classify").into_iter();
         let rules = rules.filter_map(|number| self.rule(&number, values.classify.get(&number)?));
         settings.classify = rules.collect();
+        settings.client_certificates = client::certificates(self, values);
         settings
     }
 

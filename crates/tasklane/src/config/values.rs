@@ -32,6 +32,7 @@ pub(crate) struct Values {
     pub(crate) queues: BTreeMap<String, QueueValues>,
     pub(crate) types: BTreeMap<String, TaskValues>,
     pub(crate) classify: BTreeMap<String, RuleValues>,
+    pub(crate) client_certificates: BTreeMap<String, ClientValues>,
 }
 
 /// How TLS is spoken; without files it is not.
@@ -39,6 +40,8 @@ pub(crate) struct Values {
 pub(crate) struct TlsValues {
     pub(crate) certificate: String,
     pub(crate) key: String,
+    pub(crate) client_ca: String,
+    pub(crate) client_certificates: String,
     pub(crate) look_every: Duration,
     pub(crate) handshake_within: Duration,
     pub(crate) handshakes_max: usize,
@@ -48,8 +51,17 @@ impl Default for TlsValues {
     fn default() -> Self {
         let TlsSettings { look_every, handshake_within, handshakes_max, .. } =
             TlsSettings::new(TlsFiles::default());
-        let (certificate, key) = Default::default();
-        Self { certificate, key, look_every, handshake_within, handshakes_max }
+        let (certificate, key, client_ca) = Default::default();
+        let client_certificates = "optional".to_owned();
+        Self {
+            certificate,
+            key,
+            client_ca,
+            client_certificates,
+            look_every,
+            handshake_within,
+            handshakes_max,
+        }
     }
 }
 
@@ -112,6 +124,15 @@ pub(crate) struct RuleValues {
     pub(crate) kind: Option<String>,
 }
 
+/// What certificates with a name allow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ClientValues {
+    pub(crate) name: Option<String>,
+    pub(crate) scopes: Option<Vec<Box<str>>>,
+    pub(crate) queues: Option<Vec<Box<str>>>,
+    pub(crate) types: Option<Vec<Box<str>>>,
+}
+
 impl Default for Values {
     fn default() -> Self {
         let server = Settings::default();
@@ -146,6 +167,7 @@ impl Default for Values {
             queues: BTreeMap::new(),
             types: BTreeMap::new(),
             classify: BTreeMap::new(),
+            client_certificates: BTreeMap::new(),
             server,
         }
     }
@@ -212,6 +234,7 @@ impl Values {
     pub(crate) fn take_named(&mut self, from: Self) {
         (self.priorities, self.queues) = (from.priorities, from.queues);
         (self.types, self.classify) = (from.types, from.classify);
+        self.client_certificates = from.client_certificates;
     }
 
     /// The names that stand for `*` in a section.
@@ -229,12 +252,16 @@ impl Values {
             }
             "queues" => self.queues.keys().cloned().collect(),
             "types" => self.types.keys().cloned().collect(),
-            "classify" => {
-                let mut names: Vec<_> = self.classify.keys().cloned().collect();
-                names.sort_by_key(|number| number.parse::<usize>().unwrap_or(usize::MAX));
-                names
-            }
+            "classify" => numbered(&self.classify),
+            "client_certificates" => numbered(&self.client_certificates),
             _ => vec![String::new()],
         }
     }
+}
+
+/// The numbers of a list of sections, in its order.
+fn numbered<T>(list: &BTreeMap<String, T>) -> Vec<String> {
+    let mut names: Vec<_> = list.keys().cloned().collect();
+    names.sort_by_key(|number| number.parse::<usize>().unwrap_or(usize::MAX));
+    names
 }

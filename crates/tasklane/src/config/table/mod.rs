@@ -24,14 +24,23 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
         queue::QUEUES,
         task::TYPES,
         task::CLASSIFY,
+        tls::CLIENT_CERTIFICATES,
     ]
     .into_iter()
     .flatten()
 }
 
 /// The settings of each section that has names of its own, and what a name of it may be.
-pub(crate) const GROUPS: [(&str, &str); 4] =
-    [("priorities", "critical"), ("queues", "mail"), ("types", "email.send"), ("classify", "0")];
+pub(crate) const GROUPS: [(&str, &str); 5] = [
+    ("priorities", "critical"),
+    ("queues", "mail"),
+    ("types", "email.send"),
+    ("classify", "0"),
+    ("client_certificates", "0"),
+];
+
+/// Those of them that are lists of sections, by number.
+pub(crate) const LISTS: [&str; 2] = ["classify", "client_certificates"];
 
 const fn whole(min: u64, max: u64) -> Kind {
     Kind::Whole { min, max }

@@ -8,7 +8,7 @@ use super::super::load::{Loaded, load};
 use super::super::print::print;
 use super::super::setting::{Setting, written};
 use super::super::source::Sources;
-use super::super::table::{GROUPS, settings};
+use super::super::table::{GROUPS, LISTS, settings};
 use super::super::template::template;
 use super::super::values::Values;
 use super::{of_file, with};
@@ -51,6 +51,14 @@ fn companions(setting: &Setting) -> &'static str {
         "tls.key" => "tls.certificate = \"server.pem\"",
         "classify.*.code" | "classify.*.message_contains" => "kind = \"bug\"",
         "classify.*.kind" => "code = \"X\"",
+        "tls.client_ca" | "tls.client_certificates" => {
+            "tls.certificate = \"server.pem\"\ntls.key = \"server.key\""
+        }
+        "client_certificates.*.name" => "scopes = [\"work\"]",
+        "client_certificates.*.scopes" => "name = \"a\"",
+        "client_certificates.*.queues" | "client_certificates.*.types" => {
+            "name = \"a\"\nscopes = [\"work\"]"
+        }
         _ => "",
     }
 }
@@ -59,15 +67,27 @@ fn name(setting: &Setting) -> &'static str {
     GROUPS.iter().find(|(group, _)| *group == setting.group()).map_or("", |(_, name)| name)
 }
 
-/// A file with a setting, and one with only what has to be set too. Its line is always the third.
+/// What has to be set before any section for it.
+fn above(setting: &Setting) -> &'static str {
+    match (setting.path, setting.group()) {
+        ("tls.client_certificates", _) => "tls.client_ca = \"clients.pem\"\n",
+        (_, "client_certificates") => CLIENT_CA,
+        _ => "",
+    }
+}
+
+const CLIENT_CA: &str = "tls.certificate = \"server.pem\"\ntls.key = \"server.key\"\n\
+                         tls.client_ca = \"clients.pem\"\n";
+
+/// A file with a setting in its last line, and one with only what has to be set too.
 fn files(setting: &Setting) -> (String, String) {
     let value = setting.kind.write(&setting.kind.read_text(&sample(setting)).expect("a sample"));
     let path = setting.path_of(name(setting));
     let (list, key) = match setting.group() {
-        "classify" => ("[[classify]]", path.last().unwrap().clone()),
-        _ => ("", written(&path)),
+        list if LISTS.contains(&list) => (format!("[[{list}]]"), path.last().unwrap().clone()),
+        _ => (String::new(), written(&path)),
     };
-    let without = format!("{list}\n{}\n", companions(setting));
+    let without = format!("{}{list}\n{}\n", above(setting), companions(setting));
     (format!("{without}{key} = {value}\n"), without)
 }
 
@@ -98,8 +118,8 @@ fn every_setting_can_be_set_in_a_file_is_shown_and_counts() {
     for setting in settings() {
         let (file, without) = files(setting);
         let loaded = of_file(&file).unwrap_or_else(|wrong| panic!("{file}: {wrong}"));
-        assert_shown(setting, &loaded, "tasklane.toml:3");
-        if setting.group() != "classify" {
+        assert_shown(setting, &loaded, &format!("tasklane.toml:{}", file.lines().count()));
+        if !LISTS.contains(&setting.group()) {
             assert_ne!(seen(&before(&without)), seen(&loaded), "{} changes nothing", setting.path);
         }
     }
@@ -163,7 +183,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
 #[test]
 fn what_is_printed_is_a_file_that_means_the_same() {
     let everything: String = settings()
-        .filter(|setting| setting.group() != "classify" && !setting.path.contains("aging"))
+        .filter(|setting| !LISTS.contains(&setting.group()) && !setting.path.contains("aging"))
         .map(|setting| files(setting).0)
         .filter(|file| !file.contains("durability = \"interval\""))
         .map(|file| file.lines().last().unwrap().to_owned() + "\n")
@@ -197,8 +217,10 @@ fn the_default_file_holds_the_defaults_and_nothing_that_is_wrong() {
     let examples = switched_on(&format!("#[priorities.critical]{examples}"));
     let examples = examples.replace("order = \"weighted\"", "").replace("weights = ", "# ");
     let examples = examples.replace("message_contains = ", "# ");
+    let examples = format!("{CLIENT_CA}{examples}");
     let loaded = of_file(&examples).unwrap_or_else(|wrong| panic!("{wrong}\n{examples}"));
     assert_eq!(loaded.effective.settings.classify.len(), 1);
+    assert_eq!(loaded.effective.settings.client_certificates.len(), 1);
     for setting in settings() {
         let key = setting.path.rsplit('.').next().unwrap();
         assert!(template.contains(&format!("#{key} = ")), "{} is missing", setting.path);
