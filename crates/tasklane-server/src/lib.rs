@@ -5,6 +5,7 @@
 //! - [`maintenance`] looks at the clock: due tasks, lost leases, retention.
 //! - [`http`] reads requests, calls the engine, writes answers.
 //! - [`tls`] keeps connections from being overheard.
+//! - [`trace`] tells a collector of some calls.
 //!
 //! A store is seen only through the contract of `tasklane-store`; the engine knows nothing of
 //! HTTP; handlers know nothing of a store's inside.
@@ -17,6 +18,7 @@ mod metrics;
 mod server;
 mod settings;
 pub mod tls;
+pub mod trace;
 
 pub use server::{Server, ServerError};
 pub use settings::{Authentication, BreakerSettings, HealthSettings, QueueDefaults, Settings};

@@ -22,6 +22,7 @@ use crate::http::{self, Front};
 use crate::maintenance;
 use crate::settings::Settings;
 use crate::tls::{Certificate, Tls};
+use crate::trace::Tracer;
 
 /// How long to rest when the system refuses a connection, for example for want of descriptors.
 const REST_AFTER_REFUSAL: Duration = Duration::from_millis(50);
@@ -57,6 +58,12 @@ impl Server {
         self
     }
 
+    /// The same, telling a collector of its calls.
+    pub fn with_traces(self, tracer: Arc<Tracer>) -> Self {
+        self.engine.trace_with(tracer);
+        self
+    }
+
     /// What it does, apart from HTTP.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
@@ -81,6 +88,9 @@ impl Server {
         self.start_feed(&loops, &stop);
         if let Some(tls) = &self.tls {
             loops.spawn(Arc::clone(tls).follow(stop.clone()));
+        }
+        if let Some(tracer) = self.engine.tracer() {
+            loops.spawn(Arc::clone(tracer).run(Arc::clone(&self.engine), stop.clone()));
         }
         // Before the first call, so that a good key is known as one.
         if let Err(error) = self.engine.refresh_keys().await {

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use tasklane_core::{ApiKey, Verb};
 use tasklane_server::engine::{Engine, NamedCertificate, ReloadRequest};
 use tasklane_server::tls::Tls;
+use tasklane_server::trace::Tracer;
 use tasklane_server::{Authentication, Server, Settings};
 use tasklane_store::Store;
 use tokio::net::TcpListener;
@@ -40,8 +41,9 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
 }
 
 async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()> {
-    let Effective { listen, store: place, auth, options, tls, settings, .. } = effective;
+    let Effective { listen, store: place, auth, options, tls, traces, settings, .. } = effective;
     let tls = tls.map(Tls::open).transpose()?;
+    let tracer = traces.map(Tracer::open).transpose()?;
     let store = store::open(&place, &options)?;
     let listener =
         TcpListener::bind(&listen).await.with_context(|| format!("cannot listen on {listen}"))?;
@@ -56,6 +58,10 @@ async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()>
     let server = Server::new(Arc::clone(&store), settings);
     let server = match &tls {
         Some(tls) => server.with_tls(Arc::clone(tls)),
+        None => server,
+    };
+    let server = match tracer {
+        Some(tracer) => server.with_traces(tracer),
         None => server,
     };
     let engine = Arc::clone(server.engine());

@@ -76,6 +76,7 @@ pub(crate) use reading::{Reading, Share};
 use crate::metrics::Metrics;
 use crate::settings::{Authentication, LiveSettings, Settings};
 use crate::tls::Tls;
+use crate::trace::Tracer;
 use batcher::Batcher;
 use parking::Parking;
 use roster::Roster;
@@ -117,6 +118,8 @@ pub struct Engine {
     reading: Reading,
     /// Where the server's own certificate is known, if it has one.
     tls: OnceLock<Arc<Tls>>,
+    /// Who tells a collector of calls, if anybody does.
+    tracer: OnceLock<Arc<Tracer>>,
     /// To whoever reads the configuration.
     reload: OnceLock<mpsc::Sender<ReloadRequest>>,
 }
@@ -169,6 +172,7 @@ impl Engine {
             errands,
             reading: Reading::default(),
             tls: OnceLock::new(),
+            tracer: OnceLock::new(),
             reload: OnceLock::new(),
             settings,
             store,
@@ -209,6 +213,17 @@ impl Engine {
     /// When the server's certificate ends, if it has one.
     pub fn certificate_ends_at(&self) -> Option<std::time::SystemTime> {
         self.tls.get().and_then(|tls| tls.ends_at())
+    }
+
+    /// Has calls told of from now on.
+    pub(crate) fn trace_with(&self, tracer: Arc<Tracer>) {
+        // One is enough.
+        let _ = self.tracer.set(tracer);
+    }
+
+    /// Who tells of calls, if anybody does.
+    pub(crate) fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.tracer.get()
     }
 
     /// How long this server has been there.

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -13,6 +12,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tower::Service;
 
+use super::observe::Observed;
 use super::problem::{self, Refused};
 use super::shortcut::Shortcut;
 use super::{guard, metrics};
@@ -55,17 +55,20 @@ impl Front {
         request: hyper::Request<hyper::body::Incoming>,
         line: Arc<Line>,
     ) -> Result<Response, Infallible> {
-        let started = Instant::now();
         let mut request = request.map(Body::new);
+        let observed = Observed::new(&self.engine, &request);
+        let (started, mut route) = (observed.started, None);
         let request_id = self.ids.of(request.headers());
         let uri = request.uri().clone();
         let mut response = if let Some(refused) = self.refuse_early(&request) {
             self.engine.metrics().rejected(refused.kind().word);
             refused.into_response()
         } else if let Some((shortcut, id)) = Shortcut::find(request.method(), uri.path()) {
-            let (route, verb) = (shortcut.route(), shortcut.verb());
-            let admitted = guard::check_origin(&self.engine, &request)
-                .and_then(|()| guard::admit(&self.engine, &request, route, verb, &line));
+            route = Some(shortcut.route());
+            let admitted = guard::check_origin(&self.engine, &request).and_then(|()| {
+                let (route, verb) = (shortcut.route(), shortcut.verb());
+                guard::admit(&self.engine, &request, route, verb, &line)
+            });
             let answer = match admitted {
                 Ok(caller) => shortcut.answer(Arc::clone(&self.engine), caller, id, request).await,
                 Err(refused) => Err(refused),
@@ -91,6 +94,7 @@ impl Front {
                 took_ms = started.elapsed().as_secs_f64() * 1e3,
             );
         }
+        observed.end(&self.engine, route, uri.path(), &request_id, &mut response);
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);

@@ -11,6 +11,7 @@ mod list;
 mod live;
 mod machine;
 mod metrics;
+mod observe;
 mod operator;
 mod origin;
 mod permission;

@@ -7,6 +7,7 @@ use tasklane_client::wire;
 use tasklane_core::{Command, IdempotencyKey, Intent, NewTask, Reach, StateName, TaskId, Verb};
 use tasklane_store::Submitted;
 
+use super::observe::Made;
 use super::problem::{self, Refused};
 use super::query::{Form, Known, Nothing, Parameters, known, parameters};
 use super::{App, body, guard, receive, render, respond, story};
@@ -54,6 +55,8 @@ pub(crate) async fn submit(
     let mut response = respond::written(&engine, status, &shown);
     if submitted.replayed {
         mark_replayed(&mut response);
+    } else if engine.tracer().is_some() {
+        response.extensions_mut().insert(Made(submitted.id));
     }
     Ok(response)
 }

@@ -11,6 +11,7 @@ use tasklane_core::Clock;
 use tasklane_core::lifecycle::Rules;
 use tasklane_server::engine::Engine;
 use tasklane_server::tls::Tls;
+use tasklane_server::trace::Tracer;
 use tasklane_server::{Server, ServerError, Settings};
 use tasklane_sqlite::{Options, SqliteStore};
 use tasklane_store::conformance::ManualClock;
@@ -50,10 +51,25 @@ impl Site {
         Self::start(change, None)
     }
 
+    /// A server that tells a collector of its calls.
+    pub(crate) fn traced(tracer: Arc<Tracer>) -> Self {
+        Self::build(|_, _| {}, |server| server.with_traces(tracer))
+    }
+
     /// The same behind TLS, if there is any.
     pub(crate) fn start(
         change: impl FnOnce(&mut Settings, &mut Rules),
         tls: Option<Arc<Tls>>,
+    ) -> Self {
+        Self::build(change, |server| match tls {
+            Some(tls) => server.with_tls(tls),
+            None => server,
+        })
+    }
+
+    fn build(
+        change: impl FnOnce(&mut Settings, &mut Rules),
+        equip: impl FnOnce(Server) -> Server,
     ) -> Self {
         let clock = Arc::new(ManualClock::default());
         let mut settings =
@@ -70,11 +86,7 @@ impl Site {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let server = Server::new(store.clone(), settings);
-        let server = match tls {
-            Some(tls) => server.with_tls(tls),
-            None => server,
-        };
+        let server = equip(Server::new(store.clone(), settings));
         let engine = Arc::clone(server.engine());
         let running = Some(runtime.spawn(server.run(listener, shutdown.clone())));
         Self { address, engine, store, clock, shutdown, running, runtime }

@@ -9,6 +9,7 @@ use tasklane_core::{
     Weights,
 };
 use tasklane_server::tls::{ClientFiles, TlsFiles, TlsSettings};
+use tasklane_server::trace::{self, TraceSettings};
 use tasklane_server::{QueueDefaults, Settings};
 use tasklane_sqlite::{Durability, Options};
 
@@ -17,7 +18,7 @@ use super::field::Limit;
 use super::suggest::nearest;
 use super::values::{
     DepthValues, OrderValues, QueueValues, RetentionValues, RuleValues, TaskValues, TlsValues,
-    Values,
+    TraceValues, Values,
 };
 use crate::{log, store};
 
@@ -31,6 +32,7 @@ pub(crate) struct Effective {
     pub(crate) log_format: log::Format,
     pub(crate) log_level: String,
     pub(crate) tls: Option<TlsSettings>,
+    pub(crate) traces: Option<TraceSettings>,
     pub(crate) settings: Settings,
 }
 
@@ -116,6 +118,7 @@ impl Resolving {
             log_format: log::Format::from_word(&values.log_format),
             log_level: values.log_level.clone(),
             tls: self.tls(&values.tls),
+            traces: self.traces(&values.traces),
             settings: self.settings(values, lease, heartbeat),
         }
     }
@@ -138,6 +141,21 @@ impl Resolving {
         let files = TlsFiles { certificate: certificate.into(), key: key.into(), clients };
         let settings = TlsSettings { files, look_every, handshake_within, handshakes_max };
         (!values.certificate.is_empty()).then_some(settings)
+    }
+
+    fn traces(&mut self, values: &TraceValues) -> Option<TraceSettings> {
+        let TraceValues { endpoint, headers_file, ca, service_name, sample_ratio, export_every } =
+            values.clone();
+        if endpoint.is_empty() {
+            return None;
+        }
+        if !trace::is_endpoint(&endpoint) {
+            let what = "give an address such as http://127.0.0.1:4318/v1/traces";
+            self.wrong(&["traces", "endpoint"], what);
+        }
+        let file = |name: String| (!name.is_empty()).then(|| name.into());
+        let (headers_file, ca) = (file(headers_file), file(ca));
+        Some(TraceSettings { endpoint, headers_file, ca, service_name, sample_ratio, export_every })
     }
 
     fn settings(&mut self, values: &Values, lease: Duration, heartbeat: Duration) -> Settings {

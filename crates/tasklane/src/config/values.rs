@@ -8,6 +8,7 @@ use tasklane_core::lifecycle::Rules;
 use tasklane_core::{Aging, DepthLimits, Order, Priority, Weights};
 use tasklane_server::Settings;
 use tasklane_server::tls::{TlsFiles, TlsSettings};
+use tasklane_server::trace::TraceSettings;
 
 use super::field::Limit;
 
@@ -23,6 +24,7 @@ pub(crate) struct Values {
     pub(crate) log_level: String,
     pub(crate) heartbeat: Option<Duration>,
     pub(crate) tls: TlsValues,
+    pub(crate) traces: TraceValues,
     pub(crate) rules: Rules,
     pub(crate) server: Settings,
     pub(crate) retention: RetentionValues,
@@ -62,6 +64,26 @@ impl Default for TlsValues {
             handshake_within,
             handshakes_max,
         }
+    }
+}
+
+/// Which calls are told to a collector; without an endpoint, none.
+#[derive(Debug, Clone)]
+pub(crate) struct TraceValues {
+    pub(crate) endpoint: String,
+    pub(crate) headers_file: String,
+    pub(crate) ca: String,
+    pub(crate) service_name: String,
+    pub(crate) sample_ratio: f64,
+    pub(crate) export_every: Duration,
+}
+
+impl Default for TraceValues {
+    fn default() -> Self {
+        let TraceSettings { endpoint, service_name, sample_ratio, export_every, .. } =
+            TraceSettings::default();
+        let (headers_file, ca) = Default::default();
+        Self { endpoint, headers_file, ca, service_name, sample_ratio, export_every }
     }
 }
 
@@ -154,6 +176,7 @@ impl Default for Values {
             log_level: "info".to_owned(),
             heartbeat: None,
             tls: TlsValues::default(),
+            traces: TraceValues::default(),
             rules: Rules::default(),
             retention: RetentionValues {
                 completed: Some(kept.completed.into()),

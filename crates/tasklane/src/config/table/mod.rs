@@ -5,6 +5,7 @@ mod queue;
 mod server;
 mod task;
 mod tls;
+mod trace;
 
 use super::kind::Kind;
 use super::setting::Setting;
@@ -19,6 +20,7 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
     [
         server::SETTINGS,
         tls::SETTINGS,
+        trace::SETTINGS,
         queue::DEFAULTS,
         task::PRIORITIES,
         queue::QUEUES,

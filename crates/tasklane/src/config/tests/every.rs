@@ -54,6 +54,8 @@ fn companions(setting: &Setting) -> &'static str {
         "tls.client_ca" | "tls.client_certificates" => {
             "tls.certificate = \"server.pem\"\ntls.key = \"server.key\""
         }
+        "traces.endpoint" => "",
+        path if path.starts_with("traces.") => "traces.endpoint = \"http://127.0.0.1:4318\"",
         "client_certificates.*.name" => "scopes = [\"work\"]",
         "client_certificates.*.scopes" => "name = \"a\"",
         "client_certificates.*.queues" | "client_certificates.*.types" => {

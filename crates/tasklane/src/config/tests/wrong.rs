@@ -86,6 +86,10 @@ fn contradictions_are_found_with_the_line_that_makes_them() {
             "[[client_certificates]]\nname = \"a\"\nscopes = [\"read\"]\n",
             ":3: client_certificates: needs tls.client_ca: nobody else is asked for a certificate",
         ),
+        (
+            "traces.endpoint = \"collector:4318\"",
+            ":1: traces.endpoint: give an address such as http://127.0.0.1:4318/v1/traces",
+        ),
         ("listen = \"here\"", ":1: listen: give an address and a port, such as 127.0.0.1:7170"),
     ] {
         assert_eq!(complaints(text, &[]), [format!("tasklane.toml{expected}")], "{text}");
