@@ -106,3 +106,7 @@ pub const TRACE_SENT_WITHIN: Duration = Duration::from_secs(10);
 pub const TRACE_LAST_SENT_WITHIN: Duration = Duration::from_secs(2);
 /// How often the log is told that spans are lost.
 pub const TRACE_FAILURES_LOGGED_EVERY: Duration = Duration::from_secs(60);
+/// Slow calls that the log is told of, one by one, in the time below; others are counted.
+pub const SLOW_CALLS_LOGGED_MAX: u32 = 20;
+/// How long that is.
+pub const SLOW_CALLS_LOGGED_WITHIN: Duration = Duration::from_secs(10);

@@ -56,6 +56,9 @@ pub struct Settings {
     pub body_within: Duration,
     /// Bytes of bodies that may be on their way in at once, from all clients together.
     pub reading_bytes_max: usize,
+    /// Calls that take as long are told to the log, what they asked to wait not counted; `None` for
+    /// none.
+    pub slow_call_after: Option<Duration>,
     /// How long a live reader may take for one message before it is dropped.
     pub slow_reader_after: Duration,
     /// How many events a live reader may fall behind before it is dropped.
@@ -91,6 +94,7 @@ impl Default for Settings {
             headers_within: Duration::from_secs(35),
             body_within: Duration::from_secs(30),
             reading_bytes_max: 512 * 1024 * 1024,
+            slow_call_after: Some(Duration::from_secs(1)),
             slow_reader_after: Duration::from_secs(10),
             slow_reader_behind: 500_000,
             shutdown_within: Duration::from_secs(30),

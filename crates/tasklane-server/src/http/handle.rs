@@ -15,6 +15,7 @@ use tower::Service;
 use super::observe::Observed;
 use super::problem::{self, Refused};
 use super::shortcut::Shortcut;
+use super::slow::SlowCalls;
 use super::{guard, metrics};
 use crate::engine::Engine;
 use crate::limits::{HEADERS_BYTES_MAX, URI_BYTES_MAX};
@@ -32,6 +33,7 @@ pub(crate) struct Front {
     router: Router,
     engine: Arc<Engine>,
     ids: RequestIds,
+    slow: SlowCalls,
 }
 
 impl Front {
@@ -42,7 +44,7 @@ impl Front {
             .with_state(Arc::clone(&engine))
             .layer(guard)
             .layer(metrics::Measure(Arc::clone(&engine)));
-        Arc::new(Self { router, engine, ids: RequestIds::new() })
+        Arc::new(Self { router, engine, ids: RequestIds::new(), slow: SlowCalls::default() })
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -94,7 +96,8 @@ impl Front {
                 took_ms = started.elapsed().as_secs_f64() * 1e3,
             );
         }
-        observed.end(&self.engine, route, uri.path(), &request_id, &mut response);
+        let (engine, slow) = (&self.engine, &self.slow);
+        observed.end(engine, slow, route, uri.path(), &request_id, &mut response);
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);

@@ -21,6 +21,7 @@ mod receive;
 mod render;
 mod respond;
 mod shortcut;
+mod slow;
 mod stats;
 mod story;
 mod task;

@@ -162,6 +162,7 @@ impl Resolving {
         let mut settings = values.server.clone();
         (settings.lease, settings.heartbeat_every) = (lease, heartbeat);
         settings.prune.retention = retention(&values.retention);
+        settings.slow_call_after = values.slow_call.span();
         if settings.policies.payload_bytes_max > settings.body_bytes_max {
             let what = "must not be more than limits.body_bytes_max";
             self.wrong(&["limits", "payload_bytes_max"], what);

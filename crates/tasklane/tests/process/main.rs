@@ -13,5 +13,6 @@ mod keys;
 mod recovery;
 mod server;
 mod signal;
+mod slow;
 mod tls;
 mod worker;
