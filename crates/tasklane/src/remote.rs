@@ -59,14 +59,11 @@ impl Remote {
         path: &str,
         body: Option<&(impl Serialize + Sync)>,
     ) -> anyhow::Result<T> {
-        let exchange = timeout(PATIENCE, self.exchange(method, path, body)).await;
-        let answer = exchange.with_context(|| format!("{} does not answer", self.authority))??;
-        let (status, text) = read(&answer)
-            .ok_or_else(|| anyhow!("what answers at {} is no server", self.authority))?;
+        let (status, text) = self.answer(method, path, body).await?;
         if (200..300).contains(&status) {
-            return serde_json::from_str(text).context("the answer is not as expected");
+            return serde_json::from_str(&text).context("the answer is not as expected");
         }
-        let problem: Problem = serde_json::from_str(text)
+        let problem: Problem = serde_json::from_str(&text)
             .map_err(|_| anyhow!("{} answered {status}", self.authority))?;
         let hint = match status {
             401 => format!("\nPut a good key into {KEY}."),
@@ -74,6 +71,29 @@ impl Remote {
             _ => String::new(),
         };
         bail!("{}: {}{hint}", problem.title, problem.detail)
+    }
+
+    /// Whether there is a key to show.
+    pub(crate) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// Looks; gives status and body, whatever they are. An error is a server that is not there.
+    pub(crate) async fn ask(&self, path: &str) -> anyhow::Result<(u16, String)> {
+        self.answer("GET", path, None::<&()>).await
+    }
+
+    async fn answer(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&(impl Serialize + Sync)>,
+    ) -> anyhow::Result<(u16, String)> {
+        let exchange = timeout(PATIENCE, self.exchange(method, path, body)).await;
+        let answer = exchange.with_context(|| format!("{} does not answer", self.authority))??;
+        let (status, text) = read(&answer)
+            .ok_or_else(|| anyhow!("what answers at {} is no server", self.authority))?;
+        Ok((status, text.to_owned()))
     }
 
     async fn exchange(

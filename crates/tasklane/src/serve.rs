@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Auth, Effective, Flags, Reloading};
-use crate::{keys, log, store};
+use crate::{keys, log, machine, store};
 
 pub(crate) const EXAMPLE: &str = "\
 Examples:
@@ -65,6 +65,8 @@ async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()>
         None => server,
     };
     let engine = Arc::clone(server.engine());
+    let folder = machine::folder(&place);
+    engine.measure_machine_by(move || machine::figures(folder.as_ref()));
     let hangup = signal(SignalKind::hangup())?;
     let speaks_tls = tls.is_some();
     tokio::spawn(reload(reloading, engine.reloads(), hangup, engine, tls, shutdown.clone()));

@@ -23,6 +23,7 @@ mod feed;
 mod fingerprint;
 mod follow;
 mod look;
+mod machine;
 mod operate;
 mod orphan;
 mod parking;
@@ -63,6 +64,7 @@ pub use error::EngineError;
 pub use explain::{Explanation, Obstacle};
 pub use feed::{Feed, Noted, Place, Slice, Through};
 pub use fingerprint::fingerprint;
+pub use machine::MachineFigures;
 pub use operate::{Sweep, Swept};
 pub use readiness::NotReady;
 pub(crate) use refusal::Refusal;
@@ -120,6 +122,8 @@ pub struct Engine {
     tls: OnceLock<Arc<Tls>>,
     /// Who tells a collector of calls, if anybody does.
     tracer: OnceLock<Arc<Tracer>>,
+    /// Who can tell what the machine has left.
+    machine: OnceLock<machine::MachineProbe>,
     /// To whoever reads the configuration.
     reload: OnceLock<mpsc::Sender<ReloadRequest>>,
 }
@@ -173,6 +177,7 @@ impl Engine {
             reading: Reading::default(),
             tls: OnceLock::new(),
             tracer: OnceLock::new(),
+            machine: OnceLock::new(),
             reload: OnceLock::new(),
             settings,
             store,

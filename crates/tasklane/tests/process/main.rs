@@ -9,6 +9,7 @@
 mod client;
 mod config;
 mod docs;
+mod doctor;
 mod keys;
 mod recovery;
 mod server;
