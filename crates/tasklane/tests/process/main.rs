@@ -7,6 +7,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod canary;
 mod client;
 mod config;
 mod docs;
