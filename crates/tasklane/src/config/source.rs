@@ -57,6 +57,6 @@ impl Sources {
 
     /// Whether a variable is known for something else than a setting.
     pub(crate) fn is_other(name: &str) -> bool {
-        matches!(name, CONFIG | "TASKLANE_SERVER" | "TASKLANE_API_KEY")
+        matches!(name, CONFIG | "TASKLANE_SERVER" | "TASKLANE_API_KEY" | "TASKLANE_CA")
     }
 }

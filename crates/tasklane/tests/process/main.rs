@@ -9,8 +9,11 @@
 mod client;
 mod config;
 mod docs;
+mod doctor;
 mod keys;
 mod recovery;
 mod server;
 mod signal;
+mod slow;
+mod tls;
 mod worker;
