@@ -27,6 +27,11 @@ pub enum Who {
         /// What it is called.
         name: Box<str>,
     },
+    /// Somebody with a certificate.
+    Certificate {
+        /// The name in it that counts.
+        name: Box<str>,
+    },
 }
 
 impl fmt::Display for Who {
@@ -35,6 +40,7 @@ impl fmt::Display for Who {
             Self::Anyone => f.write_str("anyone"),
             Self::Machine => f.write_str("machine"),
             Self::Key { id, name } => write!(f, "{id} ({name})"),
+            Self::Certificate { name } => write!(f, "certificate {name}"),
         }
     }
 }

@@ -4,6 +4,8 @@
 //!   there is something for them, knows workers, and follows the feed.
 //! - [`maintenance`] looks at the clock: due tasks, lost leases, retention.
 //! - [`http`] reads requests, calls the engine, writes answers.
+//! - [`tls`] keeps connections from being overheard.
+//! - [`trace`] tells a collector of some calls.
 //!
 //! A store is seen only through the contract of `tasklane-store`; the engine knows nothing of
 //! HTTP; handlers know nothing of a store's inside.
@@ -15,6 +17,8 @@ pub mod maintenance;
 mod metrics;
 mod server;
 mod settings;
+pub mod tls;
+pub mod trace;
 
 pub use server::{Server, ServerError};
 pub use settings::{Authentication, BreakerSettings, HealthSettings, QueueDefaults, Settings};

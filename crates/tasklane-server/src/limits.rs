@@ -100,3 +100,19 @@ pub const PACES_MAX: usize = 10_000;
 pub const METRIC_TYPES_MAX: usize = 200;
 /// Queues that metrics tell apart; the others are one.
 pub const METRIC_QUEUES_MAX: usize = 1_000;
+/// Spans that may wait to be sent; what comes beyond them is dropped.
+pub const TRACE_SPANS_WAITING_MAX: usize = 4_096;
+/// Spans sent at once.
+pub const TRACE_BATCH_SPANS_MAX: usize = 512;
+/// How often spans are sent before they are given up.
+pub const TRACE_ATTEMPTS_MAX: u32 = 3;
+/// How long a collector may take for one batch.
+pub const TRACE_SENT_WITHIN: Duration = Duration::from_secs(10);
+/// The same once the server is asked to end.
+pub const TRACE_LAST_SENT_WITHIN: Duration = Duration::from_secs(2);
+/// How often the log is told that spans are lost.
+pub const TRACE_FAILURES_LOGGED_EVERY: Duration = Duration::from_secs(60);
+/// Slow calls that the log is told of, one by one, in the time below; others are counted.
+pub const SLOW_CALLS_LOGGED_MAX: u32 = 20;
+/// How long that is.
+pub const SLOW_CALLS_LOGGED_WITHIN: Duration = Duration::from_secs(10);

@@ -10,6 +10,8 @@ use tasklane_core::{
 use tasklane_store::Prune;
 use tokio::sync::watch;
 
+use crate::engine::NamedCertificate;
+
 /// How a server behaves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -31,6 +33,8 @@ pub struct Settings {
     pub breaker: BreakerSettings,
     /// Whether callers must say who they are.
     pub authentication: Authentication,
+    /// What certificates of clients allow, by a name in them; apart from keys.
+    pub client_certificates: HashMap<Box<str>, Arc<NamedCertificate>>,
     /// Metrics are for callers too whose key may read everything: they name queues and types.
     pub guard_metrics: bool,
     /// Origins of pages, apart from this server's own, that may call: `https://queue.example.org`.
@@ -52,6 +56,9 @@ pub struct Settings {
     pub body_within: Duration,
     /// Bytes of bodies that may be on their way in at once, from all clients together.
     pub reading_bytes_max: usize,
+    /// Calls that take as long are told to the log, what they asked to wait not counted; `None` for
+    /// none.
+    pub slow_call_after: Option<Duration>,
     /// How long a live reader may take for one message before it is dropped.
     pub slow_reader_after: Duration,
     /// How many events a live reader may fall behind before it is dropped.
@@ -76,6 +83,7 @@ impl Default for Settings {
             health: HealthSettings::default(),
             breaker: BreakerSettings::default(),
             authentication: Authentication::default(),
+            client_certificates: HashMap::new(),
             guard_metrics: false,
             allowed_origins: Vec::new(),
             prune: Prune::default(),
@@ -86,6 +94,7 @@ impl Default for Settings {
             headers_within: Duration::from_secs(35),
             body_within: Duration::from_secs(30),
             reading_bytes_max: 512 * 1024 * 1024,
+            slow_call_after: Some(Duration::from_secs(1)),
             slow_reader_after: Duration::from_secs(10),
             slow_reader_behind: 500_000,
             shutdown_within: Duration::from_secs(30),

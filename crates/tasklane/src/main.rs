@@ -2,8 +2,10 @@
 
 mod audit;
 mod config;
+mod doctor;
 mod keys;
 mod log;
+mod machine;
 mod place;
 mod remote;
 mod serve;
@@ -36,20 +38,28 @@ enum Command {
     Keys(keys::Arguments),
     /// Look at the audit log, and verify that nobody changed it.
     Audit(audit::Arguments),
+    /// Look at a running server: what is wrong, and what to do.
+    Doctor(doctor::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Serve(flags) => serve::run(&flags),
+        Command::Serve(flags) => done(serve::run(&flags)),
         Command::Config(command) => return config::run(&command),
-        Command::Keys(arguments) => keys::run(&arguments),
-        Command::Audit(arguments) => audit::run(&arguments),
+        Command::Keys(arguments) => done(keys::run(&arguments)),
+        Command::Audit(arguments) => done(audit::run(&arguments)),
+        Command::Doctor(arguments) => doctor::run(&arguments),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("tasklane: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// A command that has done what it should.
+fn done(outcome: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    outcome.map(|()| ExitCode::SUCCESS)
 }

@@ -8,15 +8,17 @@ use clap::Args;
 use tasklane_store::{Store, StoreError};
 
 use crate::config::{self, Effective, Sources};
-use crate::remote::Remote;
+use crate::remote::{Remote, Secure};
 use crate::store;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A running server, for example http://127.0.0.1:7170; its key is taken from the environment
+    /// A running server, for example http://127.0.0.1:7170 or https://queue.example.org; its key is taken from the environment
     /// variable TASKLANE_API_KEY.
     #[arg(long, env = "TASKLANE_SERVER", value_name = "URL")]
     server: Option<String>,
+    #[command(flatten)]
+    secure: Secure,
     /// Without a server: the store itself, while no server has it open. As the server's own setting,
     /// it can also stand in a file or in TASKLANE_STORE.
     #[arg(long, value_name = "STORE")]
@@ -37,7 +39,7 @@ pub(crate) enum Place {
 impl Arguments {
     pub(crate) fn open(&self) -> anyhow::Result<Place> {
         match &self.server {
-            Some(server) => Ok(Place::Server(Remote::new(server)?)),
+            Some(server) => Ok(Place::Server(Remote::new(server, &self.secure)?)),
             None => Ok(Place::Store(self.open_store()?)),
         }
     }

@@ -1,11 +1,14 @@
 //! `tasklane serve`.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use tasklane_core::{ApiKey, Verb};
-use tasklane_server::engine::{Engine, ReloadRequest};
+use tasklane_server::engine::{Engine, NamedCertificate, ReloadRequest};
+use tasklane_server::tls::Tls;
+use tasklane_server::trace::Tracer;
 use tasklane_server::{Authentication, Server, Settings};
 use tasklane_store::Store;
 use tokio::net::TcpListener;
@@ -14,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Auth, Effective, Flags, Reloading};
-use crate::{keys, log, store};
+use crate::{keys, log, machine, store};
 
 pub(crate) const EXAMPLE: &str = "\
 Examples:
@@ -38,22 +41,37 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
 }
 
 async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()> {
-    let Effective { listen, store: place, auth, options, settings, .. } = effective;
+    let Effective { listen, store: place, auth, options, tls, traces, settings, .. } = effective;
+    let tls = tls.map(Tls::open).transpose()?;
+    let tracer = traces.map(Tracer::open).transpose()?;
     let store = store::open(&place, &options)?;
     let listener =
         TcpListener::bind(&listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let shutdown = CancellationToken::new();
     watch_signals(shutdown.clone())?;
     let address = listener.local_addr()?;
-    let authentication = authentication(auth, &place, store.as_ref(), address).await?;
+    let certificates = &settings.client_certificates;
+    let authentication =
+        authentication(auth, &place, store.as_ref(), certificates, address).await?;
     let settings = Settings { authentication, ..settings };
     let durability = store.status().durability.as_str();
     let server = Server::new(Arc::clone(&store), settings);
+    let server = match &tls {
+        Some(tls) => server.with_tls(Arc::clone(tls)),
+        None => server,
+    };
+    let server = match tracer {
+        Some(tracer) => server.with_traces(tracer),
+        None => server,
+    };
     let engine = Arc::clone(server.engine());
+    let folder = machine::folder(&place);
+    engine.measure_machine_by(move || machine::figures(folder.as_ref()));
     let hangup = signal(SignalKind::hangup())?;
-    tokio::spawn(reload(reloading, engine.reloads(), hangup, engine, shutdown.clone()));
+    let speaks_tls = tls.is_some();
+    tokio::spawn(reload(reloading, engine.reloads(), hangup, engine, tls, shutdown.clone()));
     let (keys, place) = (authentication == Authentication::Keys, config::shown_address(&place));
-    tracing::info!(%address, store = place, durability, keys, "serving");
+    tracing::info!(%address, store = place, durability, keys, tls = speaks_tls, "serving");
     server.run(listener, shutdown).await?;
     drop(store);
     tracing::info!("stopped");
@@ -65,11 +83,13 @@ async fn authentication(
     auth: Auth,
     place: &str,
     store: &dyn Store,
+    certificates: &HashMap<Box<str>, Arc<NamedCertificate>>,
     address: SocketAddr,
 ) -> anyhow::Result<Authentication> {
     let now = store.now();
     let keys = store.api_keys().await.context("cannot read the keys")?;
-    if auth == Auth::Off || (auth == Auth::Auto && keys.is_empty()) {
+    let nobody_is_known = keys.is_empty() && certificates.is_empty();
+    if auth == Auth::Off || (auth == Auth::Auto && nobody_is_known) {
         if !address.ip().to_canonical().is_loopback() {
             bail!(
                 "refusing to listen on {address} without keys: whoever reaches that address could \
@@ -79,13 +99,14 @@ async fn authentication(
                 address.port()
             );
         }
-        if !keys.is_empty() {
+        if !nobody_is_known {
             tracing::warn!("there are keys, but auth = \"off\" lets everybody in without one");
         }
         return Ok(Authentication::Off);
     }
     let opens = |key: &ApiKey| key.is_good(now) && key.grants.reach(Verb::Admin).is_some();
-    if !keys.iter().any(opens) {
+    let certified = certificates.values().any(|named| named.grants.reach(Verb::Admin).is_some());
+    if !certified && !keys.iter().any(opens) {
         if place.starts_with("memory:") {
             let made = keys::make_first(store, "admin").await?;
             eprintln!("The store is in memory, so is its key. It is shown this once:");
@@ -106,6 +127,7 @@ async fn reload(
     mut requests: mpsc::Receiver<ReloadRequest>,
     mut hangup: Signal,
     engine: Arc<Engine>,
+    tls: Option<Arc<Tls>>,
     shutdown: CancellationToken,
 ) {
     loop {
@@ -114,6 +136,9 @@ async fn reload(
             _ = hangup.recv() => None,
             () = shutdown.cancelled() => return,
         };
+        if let Some(tls) = &tls {
+            tls.refresh().await;
+        }
         let outcome = reloading.run(&engine).await;
         match &outcome {
             Ok(reloaded) => {

@@ -28,8 +28,8 @@ pub use dead_letter::{
 pub use digits::hex;
 pub use event::{Event, EventData, EventFailure};
 pub use operator::{
-    BackedUp, Backup, CancelMany, Changed, Health, Maintenance, Matched, Refused, Reloaded,
-    Removed, Requeue, Requeued, TaskFilter, UpdateTask,
+    BackedUp, Backup, CancelMany, Changed, Disk, Health, Machine, Maintenance, Matched, OpenFiles,
+    Refused, Reloaded, Removed, Requeue, Requeued, TaskFilter, UpdateTask,
 };
 pub use problem::{FieldError, Problem};
 pub use queue::{

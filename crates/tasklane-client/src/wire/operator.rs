@@ -227,4 +227,46 @@ pub struct Health {
     pub parked_polls: u64,
     /// Workers that get no tasks from this server because they fail in a row.
     pub open_breakers: u64,
+    /// The server's own affairs; absent for a key that does not reach everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+}
+
+/// How a server stands with its machine and its callers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Machine {
+    /// Whether callers are asked who they are: `keys` or `off`.
+    pub authentication: Cow<'static, str>,
+    /// When the server's certificate ends, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_ends_at: Option<Time>,
+    /// Events not read from the store yet.
+    pub events_lag: u64,
+    /// Where the store is, if it is in files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
+    /// Open files, where they can be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<OpenFiles>,
+}
+
+/// Room on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Disk {
+    /// That can still be written.
+    pub free_bytes: u64,
+    /// Of the whole disk.
+    pub total_bytes: u64,
+}
+
+/// Files of a process; each connection is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct OpenFiles {
+    /// Open now.
+    pub open: u64,
+    /// How many the system allows.
+    pub max: u64,
 }

@@ -22,8 +22,12 @@ const LAYERS: [(&str, &[&str]); 8] = [
         ],
     ),
 ];
-/// Whom a crate's tests may use besides: a server is tested on a real store.
-const IN_TESTS: [(&str, &[&str]); 1] = [("tasklane-server", &["tasklane-sqlite"])];
+/// Whom a crate's tests may use besides: a server is tested on a real store, a client against a
+/// real server.
+const IN_TESTS: [(&str, &[&str]); 2] = [
+    ("tasklane-server", &["tasklane-sqlite"]),
+    ("tasklane-client", &["tasklane-server", "tasklane-sqlite"]),
+];
 const ENGINES: &[&str] = &["rusqlite", "tokio-postgres", "deadpool-postgres", "redis"];
 const WEB: &[&str] = &["axum", "hyper", "http", "tower", "tower-http", "reqwest"];
 const ASYNC_AND_CHANCE: &[&str] = &["tokio", "futures", "async-trait", "getrandom", "rand"];

@@ -8,6 +8,7 @@ use tasklane_core::{ApiKey, ApiKeyId, Credential, NewApiKey, Reach, Verb, Who, W
 use tasklane_store::{ApiKeyRefusal, StoreError, WorkerRefusal};
 use tokio::sync::watch;
 
+use super::certificate::Certified;
 use super::error::EngineError;
 use super::{Engine, orphan};
 use crate::settings::Authentication;
@@ -19,6 +20,8 @@ pub enum Access {
     Anyone,
     /// The owner of a key.
     Key(Arc<Opened>),
+    /// The owner of a certificate that the configuration names.
+    Certificate(Certified),
 }
 
 /// A key that somebody has shown.
@@ -35,6 +38,7 @@ impl Access {
         match self {
             Self::Anyone => Some(Reach::default()),
             Self::Key(opened) => opened.key.grants.reach(verb).cloned(),
+            Self::Certificate(certified) => certified.named.grants.reach(verb).cloned(),
         }
     }
 
@@ -43,6 +47,7 @@ impl Access {
         match self {
             Self::Anyone => Who::Anyone,
             Self::Key(opened) => Who::Key { id: opened.key.id, name: opened.key.name.clone() },
+            Self::Certificate(certified) => Who::Certificate { name: certified.named.name.clone() },
         }
     }
 
@@ -51,6 +56,7 @@ impl Access {
         match self {
             Self::Anyone => None,
             Self::Key(opened) => Some(&opened.owner),
+            Self::Certificate(certified) => Some(certified.named.owner()),
         }
     }
 }
@@ -84,6 +90,10 @@ pub enum Denied {
     Wrong(ApiKeyId),
     /// It has expired or was revoked.
     Ended(ApiKeyId),
+    /// Nothing but a certificate was shown, and the configuration names none of its names.
+    Unnamed,
+    /// A certificate that was good when the connection began.
+    CertificateEnded,
     /// Keys could not be read from the store yet.
     NotReady,
 }
@@ -97,6 +107,8 @@ impl Denied {
             Self::Unknown(_) => "unknown key",
             Self::Wrong(_) => "wrong secret",
             Self::Ended(_) => "expired or revoked key",
+            Self::Unnamed => "certificate without access",
+            Self::CertificateEnded => "expired certificate",
             Self::NotReady => "keys are not known yet",
         }
     }
@@ -105,7 +117,8 @@ impl Denied {
     pub const fn key(self) -> Option<ApiKeyId> {
         match self {
             Self::Unknown(id) | Self::Wrong(id) | Self::Ended(id) => Some(id),
-            Self::Missing | Self::Malformed | Self::NotReady => None,
+            Self::Missing | Self::Malformed | Self::Unnamed => None,
+            Self::CertificateEnded | Self::NotReady => None,
         }
     }
 }
@@ -175,6 +188,7 @@ impl Engine {
                 let known = self.keyring.find(opened.key.id).ok().flatten();
                 known.is_some_and(|known| known.key.is_good(self.now()))
             }
+            Access::Certificate(certified) => self.still_certified(certified, &self.settings()),
         }
     }
 

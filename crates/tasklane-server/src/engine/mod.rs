@@ -15,6 +15,7 @@ mod batcher;
 mod breaker;
 mod bulletin;
 mod candidate;
+mod certificate;
 mod claim;
 mod dead_letter;
 mod error;
@@ -23,6 +24,7 @@ mod feed;
 mod fingerprint;
 mod follow;
 mod look;
+mod machine;
 mod operate;
 mod orphan;
 mod parking;
@@ -56,12 +58,14 @@ pub use alarm::Alarm;
 pub use attempt::{Attempt, attempts};
 pub use breaker::Breaker;
 pub use bulletin::{Bulletin, Told};
+pub use certificate::{Certified, NamedCertificate};
 pub use claim::{Directive, Poll, Polled};
 pub use dead_letter::{Group, Summary};
 pub use error::EngineError;
 pub use explain::{Explanation, Obstacle};
 pub use feed::{Feed, Noted, Place, Slice, Through};
 pub use fingerprint::fingerprint;
+pub use machine::MachineFigures;
 pub use operate::{Sweep, Swept};
 pub use readiness::NotReady;
 pub(crate) use refusal::Refusal;
@@ -69,11 +73,14 @@ pub use reload::{ReloadRequest, Reloaded};
 pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
+pub use submit::Arrival;
 
 pub(crate) use reading::{Reading, Share};
 
 use crate::metrics::Metrics;
 use crate::settings::{Authentication, LiveSettings, Settings};
+use crate::tls::Tls;
+use crate::trace::Tracer;
 use admission::Admission;
 use batcher::Batcher;
 use parking::Parking;
@@ -115,6 +122,12 @@ pub struct Engine {
     errands: TaskTracker,
     reading: Reading,
     admission: Admission,
+    /// Where the server's own certificate is known, if it has one.
+    tls: OnceLock<Arc<Tls>>,
+    /// Who tells a collector of calls, if anybody does.
+    tracer: OnceLock<Arc<Tracer>>,
+    /// Who can tell what the machine has left.
+    machine: OnceLock<machine::MachineProbe>,
     /// To whoever reads the configuration.
     reload: OnceLock<mpsc::Sender<ReloadRequest>>,
 }
@@ -167,6 +180,9 @@ impl Engine {
             errands,
             reading: Reading::default(),
             admission: Admission::default(),
+            tls: OnceLock::new(),
+            tracer: OnceLock::new(),
+            machine: OnceLock::new(),
             reload: OnceLock::new(),
             settings,
             store,
@@ -196,6 +212,28 @@ impl Engine {
     /// How the store is doing.
     pub fn status(&self) -> Status {
         self.store.status()
+    }
+
+    /// Tells those who look when the certificate of `tls` ends.
+    pub(crate) fn show_certificate_of(&self, tls: &Arc<Tls>) {
+        // A server has one door.
+        let _ = self.tls.set(Arc::clone(tls));
+    }
+
+    /// When the server's certificate ends, if it has one.
+    pub fn certificate_ends_at(&self) -> Option<std::time::SystemTime> {
+        self.tls.get().and_then(|tls| tls.ends_at())
+    }
+
+    /// Has calls told of from now on.
+    pub(crate) fn trace_with(&self, tracer: Arc<Tracer>) {
+        // One is enough.
+        let _ = self.tracer.set(tracer);
+    }
+
+    /// Who tells of calls, if anybody does.
+    pub(crate) fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.tracer.get()
     }
 
     /// How long this server has been there.

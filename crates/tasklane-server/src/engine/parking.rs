@@ -160,8 +160,8 @@ impl Parking {
         handed
     }
 
-    /// The same for polls that were served with a submission. `seen` is the hint from before they
-    /// were taken: those who wait again may have missed a later one.
+    /// The same for polls that were served with a submission. `seen` is the hint from before
+    /// their claim was queued: those who wait again may have missed a later one.
     pub(crate) fn hand_over_submitted(
         &self,
         taken: Vec<Parked>,

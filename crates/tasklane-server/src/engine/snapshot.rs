@@ -1,11 +1,11 @@
 //! Counters and settings of queues as they were a moment ago: for estimates and displays, never
 //! for decisions.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use tasklane_core::{Order, Priority, QueueName, QueueSettings, StateName, Task};
 use tasklane_store::{QueueState, Stats};
 
@@ -32,22 +32,35 @@ struct Figures {
 /// All queues as they were a moment ago.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
-    queues: RwLock<Arc<HashMap<QueueName, Figures>>>,
+    queues: RwLock<HashMap<QueueName, Figures>>,
+}
+
+impl Figures {
+    fn estimate(&self, task: &Task) -> Estimate {
+        let before = self.pending.iter().skip(task.spec.priority.index());
+        let position: u64 = before.map(|count| count.load(Ordering::Relaxed)).sum();
+        let position = position.max(1);
+        let pace = self.claims_per_second;
+        let wait = (pace > 0.0).then(|| position as f64 / pace);
+        let wait = wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        Estimate { position: Some(position), wait }
+    }
 }
 
 impl Snapshot {
-    /// A task came in here since the last look.
-    pub(super) fn submitted(&self, task: &Task) {
-        if task.state.name() != StateName::Pending {
-            return;
-        }
+    /// A task came in here since the last look: how its queue chooses, and when its turn is.
+    pub(super) fn submitted(&self, task: &Task) -> (Order, Estimate) {
         let queues = self.queues();
-        let counter = queues
-            .get(&task.spec.lane.queue)
-            .and_then(|figures| figures.pending.get(task.spec.priority.index()));
-        if let Some(counter) = counter {
+        let Some(figures) = queues.get(&task.spec.lane.queue) else {
+            return (Order::default(), unseen(task));
+        };
+        if !is_pending(task) {
+            return (figures.settings.order, Estimate::default());
+        }
+        if let Some(counter) = figures.pending.get(task.spec.priority.index()) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
+        (figures.settings.order, figures.estimate(task))
     }
 
     pub(super) fn order(&self, queue: &QueueName) -> Order {
@@ -59,24 +72,15 @@ impl Snapshot {
     }
 
     pub(super) fn estimate(&self, task: &Task) -> Estimate {
-        if task.state.name() != StateName::Pending {
+        if !is_pending(task) {
             return Estimate::default();
         }
         let queues = self.queues();
-        let Some(figures) = queues.get(&task.spec.lane.queue) else {
-            return Estimate { position: Some(1), wait: None };
-        };
-        let before = figures.pending.iter().skip(task.spec.priority.index());
-        let position: u64 = before.map(|count| count.load(Ordering::Relaxed)).sum();
-        let position = position.max(1);
-        let pace = figures.claims_per_second;
-        let wait = (pace > 0.0).then(|| position as f64 / pace);
-        let wait = wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        Estimate { position: Some(position), wait }
+        queues.get(&task.spec.lane.queue).map_or(unseen(task), |figures| figures.estimate(task))
     }
 
-    fn queues(&self) -> Arc<HashMap<QueueName, Figures>> {
-        Arc::clone(&self.queues.read().unwrap_or_else(PoisonError::into_inner))
+    fn queues(&self) -> RwLockReadGuard<'_, HashMap<QueueName, Figures>> {
+        self.queues.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn replace(&self, stats: &Stats, queues: Vec<QueueState>, pace: impl Fn(&QueueName) -> f64) {
@@ -96,8 +100,17 @@ impl Snapshot {
                 counter.fetch_add(pending, Ordering::Relaxed);
             }
         }
-        *self.queues.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+        *self.queues.write().unwrap_or_else(PoisonError::into_inner) = fresh;
     }
+}
+
+fn is_pending(task: &Task) -> bool {
+    task.state.name() == StateName::Pending
+}
+
+/// Of a queue that the last look did not find.
+fn unseen(task: &Task) -> Estimate {
+    Estimate { position: is_pending(task).then_some(1), wait: None }
 }
 
 impl Engine {

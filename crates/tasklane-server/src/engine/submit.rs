@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use tasklane_core::{NewTask, Task};
+use tasklane_core::{NewTask, Order, Task};
 use tasklane_store::{Store, StoredTask, Submission, SubmitRefusal, Submitted};
 
 use super::Engine;
 use super::batcher::{Verb, Verdicts};
 use super::error::EngineError;
 use super::parking::{Parked, Parking};
+use super::snapshot::Estimate;
 
 /// Submissions as one call on the store.
 pub(super) struct Submit {
@@ -71,25 +72,42 @@ impl Engine {
     pub async fn submit_one(
         &self,
         task: NewTask,
-    ) -> Result<(Submitted, Option<StoredTask>), EngineError> {
+    ) -> Result<(Submitted, Option<Arrival>), EngineError> {
         let draft = task.resolve(&self.settings().policies)?;
         let (spec, payload) = (draft.spec.clone(), draft.payload.clone());
         let scheduled = draft.schedule.is_some();
         let mut verdicts = self.submits.call(Submission { tasks: vec![draft] }).await??;
         let submitted = verdicts.pop().ok_or(EngineError::NotFound("task"))?;
-        self.metrics.replayed(u64::from(submitted.replayed));
         if let Some(admission) = submitted.admission {
             let task = Task::admitted(submitted.id, spec, admission);
             if scheduled {
                 self.alarm.at(task.place.ready_at);
             }
-            self.snapshot.submitted(&task);
-            return Ok((submitted, Some(StoredTask { task, payload, result: None })));
+            let (order, estimate) = self.snapshot.submitted(&task);
+            let stored = StoredTask { task, payload, result: None };
+            return Ok((submitted, Some(Arrival { stored, order, estimate })));
         }
+        self.metrics.replayed(1);
         if submitted.expired {
             return Ok((submitted, None));
         }
         let stored = self.store.get(vec![submitted.id]).await?.pop().flatten();
-        Ok((submitted, stored))
+        let arrival = stored.map(|stored| Arrival {
+            order: self.order(&stored.task.spec.lane.queue),
+            estimate: self.estimate(&stored.task),
+            stored,
+        });
+        Ok((submitted, arrival))
     }
+}
+
+/// A task that was just submitted, as it is now.
+#[derive(Debug)]
+pub struct Arrival {
+    /// The task.
+    pub stored: StoredTask,
+    /// How its queue chooses.
+    pub order: Order,
+    /// About when it is claimed.
+    pub estimate: Estimate,
 }

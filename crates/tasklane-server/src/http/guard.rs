@@ -119,7 +119,12 @@ pub(super) fn admit(
             outcome: outcome.into(),
         });
     };
-    let access = match shown(request.headers()).and_then(|shown| engine.admit(shown)) {
+    // A key is shown for this call, a certificate for the whole connection: the key counts.
+    let admitted = match (shown(request.headers()), line.certificate()) {
+        (Ok(None), Some(certificate)) => engine.admit_certificate(certificate),
+        (shown, _) => shown.and_then(|shown| engine.admit(shown)),
+    };
+    let access = match admitted {
         Ok(access) => access,
         Err(Denied::NotReady) => {
             let detail = "keys could not be read yet; try again in a moment";
@@ -127,7 +132,12 @@ pub(super) fn admit(
         }
         Err(denied) => {
             engine.metrics().denied();
-            let who = denied.key().map_or("nobody".to_owned(), |id| format!("{id}, not proved"));
+            let who = match (denied, line.certificate()) {
+                (Denied::Unnamed | Denied::CertificateEnded, Some(certificate)) => {
+                    certificate.to_string()
+                }
+                _ => denied.key().map_or("nobody".to_owned(), |id| format!("{id}, not proved")),
+            };
             note(who, denied.as_str());
             return Err(unauthenticated(denied));
         }
@@ -146,6 +156,9 @@ pub(super) fn admit(
 fn unauthenticated(denied: Denied) -> Refused {
     let detail = match denied {
         Denied::Missing => "send a key: Authorization: Bearer KEY, or X-API-Key: KEY",
+        Denied::Unnamed | Denied::CertificateEnded => {
+            "the certificate opens nothing, or has expired; send a key, or have it named"
+        }
         _ => "the key is not known, or no longer good",
     };
     Refused::new(problem::UNAUTHENTICATED, detail)

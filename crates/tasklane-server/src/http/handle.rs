@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -13,8 +12,10 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tower::Service;
 
+use super::observe::Observed;
 use super::problem::{self, Refused};
 use super::shortcut::Shortcut;
+use super::slow::SlowCalls;
 use super::{guard, metrics};
 use crate::engine::Engine;
 use crate::limits::{HEADERS_BYTES_MAX, URI_BYTES_MAX};
@@ -32,6 +33,7 @@ pub(crate) struct Front {
     router: Router,
     engine: Arc<Engine>,
     ids: RequestIds,
+    slow: SlowCalls,
 }
 
 impl Front {
@@ -42,7 +44,11 @@ impl Front {
             .with_state(Arc::clone(&engine))
             .layer(guard)
             .layer(metrics::Measure(Arc::clone(&engine)));
-        Arc::new(Self { router, engine, ids: RequestIds::new() })
+        Arc::new(Self { router, engine, ids: RequestIds::new(), slow: SlowCalls::default() })
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Answers one request.
@@ -51,17 +57,20 @@ impl Front {
         request: hyper::Request<hyper::body::Incoming>,
         line: Arc<Line>,
     ) -> Result<Response, Infallible> {
-        let started = Instant::now();
         let mut request = request.map(Body::new);
+        let observed = Observed::new(&self.engine, &request);
+        let (started, mut route) = (observed.started, None);
         let request_id = self.ids.of(request.headers());
         let uri = request.uri().clone();
         let mut response = if let Some(refused) = self.refuse_early(&request) {
             self.engine.metrics().rejected(refused.kind().word);
             refused.into_response()
         } else if let Some((shortcut, id)) = Shortcut::find(request.method(), uri.path()) {
-            let (route, verb) = (shortcut.route(), shortcut.verb());
-            let admitted = guard::check_origin(&self.engine, &request)
-                .and_then(|()| guard::admit(&self.engine, &request, route, verb, &line));
+            route = Some(shortcut.route());
+            let admitted = guard::check_origin(&self.engine, &request).and_then(|()| {
+                let (route, verb) = (shortcut.route(), shortcut.verb());
+                guard::admit(&self.engine, &request, route, verb, &line)
+            });
             let answer = match admitted {
                 Ok(caller) => shortcut.answer(Arc::clone(&self.engine), caller, id, request).await,
                 Err(refused) => Err(refused),
@@ -87,6 +96,8 @@ impl Front {
                 took_ms = started.elapsed().as_secs_f64() * 1e3,
             );
         }
+        let (engine, slow) = (&self.engine, &self.slow);
+        observed.end(engine, slow, route, uri.path(), &request_id, &mut response);
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);

@@ -10,6 +10,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use tower::{Layer, Service};
 
+use super::observe::Route;
 use super::problem::{self, Refused};
 use super::{App, document};
 use crate::engine::Engine;
@@ -17,7 +18,7 @@ use crate::metrics::Gauges;
 
 const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The route of what has none.
-const NO_ROUTE: &str = "none";
+pub(super) const NO_ROUTE: &str = "none";
 
 /// Show metrics
 #[utoipa::path(get, path = "/metrics", tag = "machines",
@@ -45,6 +46,7 @@ async fn gauges(engine: &Engine) -> Result<Gauges, Refused> {
         readers: engine.feed().readers(),
         parked: engine.parked(),
         parked_claims: engine.parked_claims(),
+        certificate_ends_at: engine.certificate_ends_at(),
         figures: engine.status().figures,
     })
 }
@@ -106,8 +108,9 @@ where
         let answer = self.inner.call(request);
         let engine = Arc::clone(&self.engine);
         Box::pin(async move {
-            let response = answer.await?;
+            let mut response = answer.await?;
             note(&engine, route, &response, started);
+            response.extensions_mut().insert(Route(route));
             Ok(response)
         })
     }

@@ -7,10 +7,11 @@ use tasklane_client::wire;
 use tasklane_core::{Command, IdempotencyKey, Intent, NewTask, Reach, StateName, TaskId, Verb};
 use tasklane_store::Submitted;
 
+use super::observe::Made;
 use super::problem::{self, Refused};
 use super::query::{Form, Known, Nothing, Parameters, known, parameters};
-use super::{App, body, guard, receive, render, respond, story};
-use crate::engine::{Caller, Engine};
+use super::{App, body, guard, observe, receive, render, respond, story};
+use crate::engine::{Arrival, Caller, Engine};
 use crate::limits::WAIT_MAX;
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -42,14 +43,12 @@ pub(crate) async fn submit(
         task.idempotency_key = Some(key);
     }
     must_take(&caller, &task)?;
-    let (submitted, stored) = engine.submit_one(task).await?;
-    let Some(stored) = stored else {
+    let (submitted, arrival) = engine.submit_one(task).await?;
+    let Some(Arrival { stored, order, estimate }) = arrival else {
         let mut response = respond::written(&engine, StatusCode::OK, &receipt(&submitted));
         mark_replayed(&mut response);
         return Ok(response);
     };
-    let order = engine.order(&stored.task.spec.lane.queue);
-    let estimate = engine.estimate(&stored.task);
     let mut shown = render::stored(stored, &order, engine.now());
     shown.queue_position = estimate.position;
     shown.estimated_wait_seconds = estimate.wait.map(wire::Seconds);
@@ -57,6 +56,8 @@ pub(crate) async fn submit(
     let mut response = respond::written(&engine, status, &shown);
     if submitted.replayed {
         mark_replayed(&mut response);
+    } else if engine.tracer().is_some() {
+        response.extensions_mut().insert(Made(submitted.id));
     }
     Ok(response)
 }
@@ -191,7 +192,8 @@ pub(crate) async fn get(
         shown.history = Some(story::history(&trail.entries));
         shown.history_cut = trail.cut.then_some(true);
     }
-    Ok(respond::json(StatusCode::OK, &shown))
+    let answer = respond::json(StatusCode::OK, &shown);
+    Ok(observe::after_wait(answer, wait.unwrap_or_default()))
 }
 
 /// A task after a write, as it is now. What it carries is for those who may read.

@@ -15,7 +15,7 @@ use tasklane_store::{Direction, LeaseRef, Leases, Renewal};
 
 use super::problem::{self, Refused, refusal_word};
 use super::query::{Nothing, Parameters};
-use super::{App, body, guard, receive, render, respond};
+use super::{App, body, guard, observe, receive, render, respond};
 use crate::engine::{Caller, Directive, Engine, Poll};
 use crate::limits::{REPORTS_MAX, WAIT_MAX};
 
@@ -72,6 +72,7 @@ pub(crate) async fn poll(
     let worker = own_worker(&engine, &caller, &id).await?;
     let bytes = body::read(&engine, request).await?;
     let poll = read_poll(worker, &body::parse(&bytes)?, "")?;
+    let wait = poll.wait;
     let polled = engine.poll(poll).await?;
     if let Err(refused) = guard::still_holds(&engine, &caller) {
         engine.give_back(polled.tasks);
@@ -81,7 +82,7 @@ pub(crate) async fn poll(
         tasks: polled.tasks.into_iter().filter_map(render::claimed).collect(),
         directive: polled.directive.as_str().into(),
     };
-    Ok(respond::written(&engine, StatusCode::OK, &answer))
+    Ok(observe::after_wait(respond::written(&engine, StatusCode::OK, &answer), wait))
 }
 
 fn read_poll(worker: WorkerId, poll: &wire::Poll, under: &str) -> Result<Poll, Refused> {
@@ -258,6 +259,7 @@ async fn results(
     receive::check_count("results", reports.results.len(), REPORTS_MAX)
         .map_err(|invalid| Refused::invalid("", &invalid))?;
     let poll = reports.poll.as_ref().map(|poll| read_poll(worker, poll, "/poll")).transpose()?;
+    let wait = poll.as_ref().map_or(Duration::ZERO, |poll| poll.wait);
     let mut commands = Vec::with_capacity(reports.results.len());
     let settings = engine.settings();
     for (index, report) in reports.results.iter().enumerate() {
@@ -281,7 +283,7 @@ async fn results(
         None => (None, None),
     };
     let answer = wire::ReportsAnswer { results, tasks, directive };
-    Ok(respond::written(engine, StatusCode::OK, &answer))
+    Ok(observe::after_wait(respond::written(engine, StatusCode::OK, &answer), wait))
 }
 
 fn shown(task: TaskId, verdict: &Result<tasklane_store::Changed, Refusal>) -> wire::ReportVerdict {

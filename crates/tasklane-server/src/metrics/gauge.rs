@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -28,6 +28,7 @@ pub(crate) struct Gauges {
     pub(crate) readers: usize,
     pub(crate) parked: usize,
     pub(crate) parked_claims: u64,
+    pub(crate) certificate_ends_at: Option<SystemTime>,
     pub(crate) figures: Figures,
 }
 
@@ -60,6 +61,13 @@ impl Metrics {
         single("tasks_starving", "Tasks that wait over four fifths of their bound", starving);
         let claims = ConstCounter::new(gauges.parked_claims);
         registry.register("parked_claims", "Claims made for polls that wait", claims);
+        if let Some(ends_at) = gauges.certificate_ends_at {
+            let since = ends_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let gauge = Count::default();
+            gauge.set(whole(since.as_secs()));
+            let help = "When the server's certificate ends, in seconds since 1970";
+            registry.register("tls_certificate_ends_at_seconds", help, gauge);
+        }
         let Figures { commit_micros, commit_events, stall_micros } = &gauges.figures;
         let help = "Writes, from their beginning until they are durable";
         registry.register("store_commit_seconds", help, Measured::micros(commit_micros));

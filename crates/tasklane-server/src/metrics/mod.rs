@@ -68,6 +68,9 @@ pub(crate) struct Metrics {
     rejected: Family<ByReason, Counter>,
     denied: Counter,
     pruned: Counter,
+    handshakes_failed: Counter,
+    spans_exported: Counter,
+    spans_dropped: Family<ByReason, Counter>,
     claims: Histogram,
     answers: Histograms<Answered>,
     /// The task last promoted: its claim follows and tells what it was promoted from.
@@ -97,6 +100,9 @@ impl Metrics {
             rejected: Family::default(),
             denied: Counter::default(),
             pruned: Counter::default(),
+            handshakes_failed: Counter::default(),
+            spans_exported: Counter::default(),
+            spans_dropped: Family::default(),
             claims: call_histogram(),
             answers: Family::new_with_constructor(call_histogram),
             promotion: Mutex::default(),
@@ -125,6 +131,11 @@ impl Metrics {
         r.register("rejected", "Requests that were refused, by why", self.rejected.clone());
         r.register("auth_failures", "Calls without a good key", self.denied.clone());
         r.register("tasks_pruned", "Tasks that retention removed", self.pruned.clone());
+        let failed = self.handshakes_failed.clone();
+        r.register("tls_handshakes_failed", "Connections without TLS in the end", failed);
+        let (exported, dropped) = (self.spans_exported.clone(), self.spans_dropped.clone());
+        r.register("trace_spans_exported", "Calls told to the collector", exported);
+        r.register("trace_spans_dropped", "Calls it was not told of, by why", dropped);
         r.register("claim_seconds", "Claims, from call to answer", self.claims.clone());
         r.register("http_request_seconds", "From request to answer", self.answers.clone());
         let version = ByVersion { version: env!("CARGO_PKG_VERSION") };
@@ -146,6 +157,21 @@ impl Metrics {
     /// Somebody was not let in.
     pub(crate) fn denied(&self) {
         self.denied.inc();
+    }
+
+    /// A client and the server did not come to terms.
+    pub(crate) fn handshake_failed(&self) {
+        self.handshakes_failed.inc();
+    }
+
+    /// Calls were told to the collector.
+    pub(crate) fn spans_exported(&self, spans: u64) {
+        self.spans_exported.inc_by(spans);
+    }
+
+    /// Calls that it should have been told of are forgotten.
+    pub(crate) fn spans_dropped(&self, reason: &'static str, spans: u64) {
+        self.spans_dropped.get_or_create(&ByReason { reason }).inc_by(spans);
     }
 
     /// Tasks were removed by retention.

@@ -8,11 +8,14 @@
 )]
 
 mod audit;
+mod authority;
 mod authorization;
 mod bad_input;
 mod bounds;
 mod breaker;
 mod cancel;
+mod client_certificate;
+mod collector;
 mod configuration;
 mod connection;
 mod events;
@@ -29,4 +32,6 @@ mod socket;
 mod statistics;
 mod submit;
 mod time;
+mod tls;
+mod trace;
 mod wait;

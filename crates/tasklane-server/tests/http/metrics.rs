@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::site::Site;
 
 /// Everything that is measured, by the name of its family.
-const FAMILIES: [&str; 38] = [
+const FAMILIES: [&str; 40] = [
     "assignment_timeouts",
     "auth_failures",
     "build",
@@ -42,6 +42,8 @@ const FAMILIES: [&str; 38] = [
     "tasks_starving",
     "tasks_state",
     "tasks_submitted",
+    "tls_handshakes_failed",
+    "trace_spans_exported",
     "worker_breaker_open",
     "worker_capacity_used_ratio",
     "worker_deaths",

@@ -10,6 +10,8 @@ use tasklane_client::wire::Time;
 use tasklane_core::Clock;
 use tasklane_core::lifecycle::Rules;
 use tasklane_server::engine::Engine;
+use tasklane_server::tls::Tls;
+use tasklane_server::trace::Tracer;
 use tasklane_server::{Server, ServerError, Settings};
 use tasklane_sqlite::{Options, SqliteStore};
 use tasklane_store::conformance::ManualClock;
@@ -46,6 +48,29 @@ impl Site {
 
     /// A server whose settings and rules a test has changed.
     pub(crate) fn with(change: impl FnOnce(&mut Settings, &mut Rules)) -> Self {
+        Self::start(change, None)
+    }
+
+    /// A server that tells a collector of its calls.
+    pub(crate) fn traced(tracer: Arc<Tracer>) -> Self {
+        Self::build(|_, _| {}, |server| server.with_traces(tracer))
+    }
+
+    /// The same behind TLS, if there is any.
+    pub(crate) fn start(
+        change: impl FnOnce(&mut Settings, &mut Rules),
+        tls: Option<Arc<Tls>>,
+    ) -> Self {
+        Self::build(change, |server| match tls {
+            Some(tls) => server.with_tls(tls),
+            None => server,
+        })
+    }
+
+    fn build(
+        change: impl FnOnce(&mut Settings, &mut Rules),
+        equip: impl FnOnce(Server) -> Server,
+    ) -> Self {
         let clock = Arc::new(ManualClock::default());
         let mut settings =
             Settings { maintain_every: Duration::from_millis(5), ..Settings::default() };
@@ -61,7 +86,7 @@ impl Site {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let server = Server::new(store.clone(), settings);
+        let server = equip(Server::new(store.clone(), settings));
         let engine = Arc::clone(server.engine());
         let running = Some(runtime.spawn(server.run(listener, shutdown.clone())));
         Self { address, engine, store, clock, shutdown, running, runtime }
@@ -258,7 +283,7 @@ impl Worker<'_> {
 }
 
 impl Reply {
-    pub(crate) fn read(stream: &mut TcpStream) -> Self {
+    pub(crate) fn read(stream: &mut impl Read) -> Self {
         let mut bytes = Vec::new();
         // A reset after the answer is as good as an end.
         let _ = stream.read_to_end(&mut bytes);

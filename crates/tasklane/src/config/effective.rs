@@ -8,13 +8,17 @@ use tasklane_core::{
     Policy, Priority, Problem, QueueName, QueueSettings, Retention, RetryPolicy, TaskType, Weight,
     Weights,
 };
+use tasklane_server::tls::{ClientFiles, TlsFiles, TlsSettings};
+use tasklane_server::trace::{self, TraceSettings};
 use tasklane_server::{QueueDefaults, Settings};
 use tasklane_sqlite::{Durability, Options};
 
+use super::client;
 use super::field::Limit;
 use super::suggest::nearest;
 use super::values::{
-    DepthValues, OrderValues, QueueValues, RetentionValues, RuleValues, TaskValues, Values,
+    DepthValues, OrderValues, QueueValues, RetentionValues, RuleValues, TaskValues, TlsValues,
+    TraceValues, Values,
 };
 use crate::{log, store};
 
@@ -27,6 +31,8 @@ pub(crate) struct Effective {
     pub(crate) options: Options,
     pub(crate) log_format: log::Format,
     pub(crate) log_level: String,
+    pub(crate) tls: Option<TlsSettings>,
+    pub(crate) traces: Option<TraceSettings>,
     pub(crate) settings: Settings,
 }
 
@@ -65,12 +71,12 @@ pub(crate) fn resolve(values: &Values) -> Result<Effective, Vec<Contradiction>> 
     if resolving.found.is_empty() { Ok(effective) } else { Err(resolving.found) }
 }
 
-struct Resolving {
+pub(super) struct Resolving {
     found: Vec<Contradiction>,
 }
 
 impl Resolving {
-    fn wrong(&mut self, path: &[&str], what: impl ToString) {
+    pub(super) fn wrong(&mut self, path: &[&str], what: impl ToString) {
         let path = path.iter().map(|part| (*part).to_owned()).collect();
         self.found.push(Contradiction { path, what: what.to_string() });
     }
@@ -111,14 +117,52 @@ impl Resolving {
             options,
             log_format: log::Format::from_word(&values.log_format),
             log_level: values.log_level.clone(),
+            tls: self.tls(&values.tls),
+            traces: self.traces(&values.traces),
             settings: self.settings(values, lease, heartbeat),
         }
+    }
+
+    fn tls(&mut self, values: &TlsValues) -> Option<TlsSettings> {
+        let TlsValues { certificate, key, look_every, handshake_within, handshakes_max, .. } =
+            values.clone();
+        if certificate.is_empty() && !values.client_ca.is_empty() {
+            self.wrong(&["tls", "client_ca"], "needs tls.certificate and tls.key too");
+        }
+        match (certificate.is_empty(), key.is_empty()) {
+            (false, true) => self.wrong(&["tls", "certificate"], "needs tls.key too"),
+            (true, false) => self.wrong(&["tls", "key"], "needs tls.certificate too"),
+            _ => {}
+        }
+        let clients = (!values.client_ca.is_empty()).then(|| ClientFiles {
+            authorities: values.client_ca.as_str().into(),
+            required: values.client_certificates == "required",
+        });
+        let files = TlsFiles { certificate: certificate.into(), key: key.into(), clients };
+        let settings = TlsSettings { files, look_every, handshake_within, handshakes_max };
+        (!values.certificate.is_empty()).then_some(settings)
+    }
+
+    fn traces(&mut self, values: &TraceValues) -> Option<TraceSettings> {
+        let TraceValues { endpoint, headers_file, ca, service_name, sample_ratio, export_every } =
+            values.clone();
+        if endpoint.is_empty() {
+            return None;
+        }
+        if !trace::is_endpoint(&endpoint) {
+            let what = "give an address such as http://127.0.0.1:4318/v1/traces";
+            self.wrong(&["traces", "endpoint"], what);
+        }
+        let file = |name: String| (!name.is_empty()).then(|| name.into());
+        let (headers_file, ca) = (file(headers_file), file(ca));
+        Some(TraceSettings { endpoint, headers_file, ca, service_name, sample_ratio, export_every })
     }
 
     fn settings(&mut self, values: &Values, lease: Duration, heartbeat: Duration) -> Settings {
         let mut settings = values.server.clone();
         (settings.lease, settings.heartbeat_every) = (lease, heartbeat);
         settings.prune.retention = retention(&values.retention);
+        settings.slow_call_after = values.slow_call.span();
         if settings.policies.payload_bytes_max > settings.body_bytes_max {
             let what = "must not be more than limits.body_bytes_max";
             self.wrong(&["limits", "payload_bytes_max"], what);
@@ -176,6 +220,7 @@ impl Resolving {
         let rules = values.names("classify").into_iter();
         let rules = rules.filter_map(|number| self.rule(&number, values.classify.get(&number)?));
         settings.classify = rules.collect();
+        settings.client_certificates = client::certificates(self, values);
         settings
     }
 

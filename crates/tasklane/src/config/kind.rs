@@ -24,6 +24,8 @@ pub(crate) enum Value {
 pub(crate) enum Kind {
     /// Any text; the word stands for it in help.
     Text(&'static str),
+    /// The same, or nothing at all, which is the default.
+    Optional(&'static str),
     /// A list of texts without commas, which divide them outside of files.
     Texts(&'static str),
     /// One of these words.
@@ -48,7 +50,9 @@ impl Kind {
     /// Reads what stands in a file.
     pub(crate) fn read(self, raw: &Raw) -> Option<Value> {
         match (self, raw) {
-            (Self::Text(_) | Self::Choice(_), Raw::Text(text)) => self.read_text(text),
+            (Self::Text(_) | Self::Optional(_) | Self::Choice(_), Raw::Text(text)) => {
+                self.read_text(text)
+            }
             (Self::SecondsOr { word, .. }, Raw::Text(text)) if text == word => Some(Value::Endless),
             (Self::Texts(_), Raw::Texts(texts)) if texts.is_empty() => {
                 Some(Value::Texts(Vec::new()))
@@ -59,9 +63,8 @@ impl Kind {
             }
             (Self::Flag, Raw::Flag(flag)) => Some(Value::Flag(*flag)),
             (Self::Shares, Raw::List(numbers)) => self.read_text(&numbers.join(",")),
-            (Self::Text(_) | Self::Texts(_) | Self::Choice(_) | Self::Flag | Self::Shares, _) => {
-                None
-            }
+            (Self::Text(_) | Self::Optional(_) | Self::Texts(_) | Self::Choice(_), _) => None,
+            (Self::Flag | Self::Shares, _) => None,
             (_, Raw::Number(text)) => self.read_text(text),
             _ => None,
         }
@@ -80,6 +83,7 @@ impl Kind {
         let span = |min, max| Duration::try_from_secs_f64(decimal(min, max)?).ok();
         match self {
             Self::Text(_) => (!text.is_empty()).then(|| Value::Text(text.to_owned())),
+            Self::Optional(_) => Some(Value::Text(text.to_owned())),
             Self::Texts(_) => {
                 let texts = text.split(',').map(|text| text.trim().to_owned());
                 let texts: Vec<_> = texts.collect();
@@ -106,7 +110,7 @@ impl Kind {
     /// What is expected, in words.
     pub(crate) fn expected(self) -> String {
         match self {
-            Self::Text(word) => format!("text: {word}"),
+            Self::Text(word) | Self::Optional(word) => format!("text: {word}"),
             Self::Texts(word) => format!("a list of texts: {word}"),
             Self::Choice(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| quoted(word)).collect();
@@ -127,7 +131,7 @@ impl Kind {
     /// What stands for a value in help.
     pub(crate) fn placeholder(self) -> &'static str {
         match self {
-            Self::Text(word) | Self::Texts(word) => word,
+            Self::Text(word) | Self::Optional(word) | Self::Texts(word) => word,
             Self::Choice(_) => "WORD",
             Self::Whole { .. } | Self::Decimal { .. } => "NUMBER",
             Self::Milliseconds { .. } => "MS",
@@ -188,6 +192,7 @@ mod tests {
         let (second, never) = (Duration::from_millis(1_500), "never");
         let kinds = [
             (Kind::Text("X"), Value::Text("a \"b\" \\ c".to_owned())),
+            (Kind::Optional("X"), Value::Text(String::new())),
             (Kind::Texts("X"), Value::Texts(Vec::new())),
             (Kind::Texts("X"), Value::Texts(vec!["a b".to_owned(), "\"c\"".to_owned()])),
             (Kind::Whole { min: 0, max: u64::MAX }, Value::Whole(u64::MAX)),

@@ -7,6 +7,7 @@
 //! - [`load`] puts them together; [`effective`] checks them together, for the parts of the server
 //! - [`reload`] does so again while the server runs
 
+mod client;
 mod command;
 mod document;
 mod effective;

@@ -2,7 +2,7 @@
 
 use super::print::last;
 use super::setting::Setting;
-use super::table::{GROUPS, settings};
+use super::table::{GROUPS, LISTS, settings};
 use super::template::{example, introduction};
 use super::values::Values;
 
@@ -94,8 +94,8 @@ fn heading(section: &str) -> String {
     let named = GROUPS.iter().find(|(group, _)| *group == section);
     let (title, text) = match (section, named) {
         ("", _) => ("## The server".to_owned(), String::new()),
-        ("classify", _) => {
-            ("## `[[classify]]`".to_owned(), format!("{}\n\n", introduction(section)))
+        (section, _) if LISTS.contains(&section) => {
+            (format!("## `[[{section}]]`"), format!("{}\n\n", introduction(section)))
         }
         (section, Some(_)) => {
             (format!("## `[{section}.NAME]`"), format!("{}\n\n", introduction(section)))

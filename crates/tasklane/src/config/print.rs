@@ -3,7 +3,7 @@
 use super::load::Loaded;
 use super::setting::{Setting, written};
 use super::source::Origin;
-use super::table::settings;
+use super::table::{LISTS, settings};
 
 /// Lines of a file, by sections.
 #[derive(Debug, Default)]
@@ -22,7 +22,9 @@ impl Page {
     pub(crate) fn open(&mut self, path: &[String], mark: &str) {
         let above = path.split_last().map_or(&[][..], |(_, above)| above);
         let section = match above {
-            [list, number] if list == "classify" => format!("[[{list}]]{}", hidden(number)),
+            [list, number] if LISTS.contains(&list.as_str()) => {
+                format!("[[{list}]]{}", hidden(number))
+            }
             [] => String::new(),
             above => format!("[{}]", written(above)),
         };

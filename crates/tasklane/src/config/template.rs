@@ -62,6 +62,9 @@ pub(crate) fn introduction(group: &str) -> &'static str {
         }
         "types" => "What tasks of a type get where they do not say themselves.",
         "classify" => "A rule for failures whose worker did not say what kind they are.",
+        "client_certificates" => {
+            "What certificates of clients allow, by a name in them; needs tls.client_ca. Taking an entry away closes the door at the next reload."
+        }
         _ => "",
     }
 }

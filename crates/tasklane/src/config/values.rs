@@ -7,6 +7,8 @@ use std::time::Duration;
 use tasklane_core::lifecycle::Rules;
 use tasklane_core::{Aging, DepthLimits, Order, Priority, Weights};
 use tasklane_server::Settings;
+use tasklane_server::tls::{TlsFiles, TlsSettings};
+use tasklane_server::trace::TraceSettings;
 
 use super::field::Limit;
 
@@ -20,7 +22,10 @@ pub(crate) struct Values {
     pub(crate) sync_interval: Duration,
     pub(crate) log_format: String,
     pub(crate) log_level: String,
+    pub(crate) slow_call: Limit,
     pub(crate) heartbeat: Option<Duration>,
+    pub(crate) tls: TlsValues,
+    pub(crate) traces: TraceValues,
     pub(crate) rules: Rules,
     pub(crate) server: Settings,
     pub(crate) retention: RetentionValues,
@@ -30,6 +35,57 @@ pub(crate) struct Values {
     pub(crate) queues: BTreeMap<String, QueueValues>,
     pub(crate) types: BTreeMap<String, TaskValues>,
     pub(crate) classify: BTreeMap<String, RuleValues>,
+    pub(crate) client_certificates: BTreeMap<String, ClientValues>,
+}
+
+/// How TLS is spoken; without files it is not.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsValues {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+    pub(crate) client_ca: String,
+    pub(crate) client_certificates: String,
+    pub(crate) look_every: Duration,
+    pub(crate) handshake_within: Duration,
+    pub(crate) handshakes_max: usize,
+}
+
+impl Default for TlsValues {
+    fn default() -> Self {
+        let TlsSettings { look_every, handshake_within, handshakes_max, .. } =
+            TlsSettings::new(TlsFiles::default());
+        let (certificate, key, client_ca) = Default::default();
+        let client_certificates = "optional".to_owned();
+        Self {
+            certificate,
+            key,
+            client_ca,
+            client_certificates,
+            look_every,
+            handshake_within,
+            handshakes_max,
+        }
+    }
+}
+
+/// Which calls are told to a collector; without an endpoint, none.
+#[derive(Debug, Clone)]
+pub(crate) struct TraceValues {
+    pub(crate) endpoint: String,
+    pub(crate) headers_file: String,
+    pub(crate) ca: String,
+    pub(crate) service_name: String,
+    pub(crate) sample_ratio: f64,
+    pub(crate) export_every: Duration,
+}
+
+impl Default for TraceValues {
+    fn default() -> Self {
+        let TraceSettings { endpoint, service_name, sample_ratio, export_every, .. } =
+            TraceSettings::default();
+        let (headers_file, ca) = Default::default();
+        Self { endpoint, headers_file, ca, service_name, sample_ratio, export_every }
+    }
 }
 
 /// What tasks of a type, a queue or a priority get where they say nothing.
@@ -91,6 +147,15 @@ pub(crate) struct RuleValues {
     pub(crate) kind: Option<String>,
 }
 
+/// What certificates with a name allow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ClientValues {
+    pub(crate) name: Option<String>,
+    pub(crate) scopes: Option<Vec<Box<str>>>,
+    pub(crate) queues: Option<Vec<Box<str>>>,
+    pub(crate) types: Option<Vec<Box<str>>>,
+}
+
 impl Default for Values {
     fn default() -> Self {
         let server = Settings::default();
@@ -110,7 +175,10 @@ impl Default for Values {
             sync_interval: Duration::from_millis(100),
             log_format: "human".to_owned(),
             log_level: "info".to_owned(),
+            slow_call: server.slow_call_after.into(),
             heartbeat: None,
+            tls: TlsValues::default(),
+            traces: TraceValues::default(),
             rules: Rules::default(),
             retention: RetentionValues {
                 completed: Some(kept.completed.into()),
@@ -124,6 +192,7 @@ impl Default for Values {
             queues: BTreeMap::new(),
             types: BTreeMap::new(),
             classify: BTreeMap::new(),
+            client_certificates: BTreeMap::new(),
             server,
         }
     }
@@ -190,6 +259,7 @@ impl Values {
     pub(crate) fn take_named(&mut self, from: Self) {
         (self.priorities, self.queues) = (from.priorities, from.queues);
         (self.types, self.classify) = (from.types, from.classify);
+        self.client_certificates = from.client_certificates;
     }
 
     /// The names that stand for `*` in a section.
@@ -207,12 +277,16 @@ impl Values {
             }
             "queues" => self.queues.keys().cloned().collect(),
             "types" => self.types.keys().cloned().collect(),
-            "classify" => {
-                let mut names: Vec<_> = self.classify.keys().cloned().collect();
-                names.sort_by_key(|number| number.parse::<usize>().unwrap_or(usize::MAX));
-                names
-            }
+            "classify" => numbered(&self.classify),
+            "client_certificates" => numbered(&self.client_certificates),
             _ => vec![String::new()],
         }
     }
+}
+
+/// The numbers of a list of sections, in its order.
+fn numbered<T>(list: &BTreeMap<String, T>) -> Vec<String> {
+    let mut names: Vec<_> = list.keys().cloned().collect();
+    names.sort_by_key(|number| number.parse::<usize>().unwrap_or(usize::MAX));
+    names
 }

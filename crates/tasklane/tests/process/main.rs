@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a failed expectation is the test's failure"
 )]
 
@@ -10,8 +11,11 @@ mod canary;
 mod client;
 mod config;
 mod docs;
+mod doctor;
 mod keys;
 mod recovery;
 mod server;
 mod signal;
+mod slow;
+mod tls;
 mod worker;

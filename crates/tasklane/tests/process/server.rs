@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -13,6 +14,8 @@ use crate::client::call;
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
+    /// What it has logged since it serves.
+    log: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Server {
@@ -35,8 +38,14 @@ impl Server {
             }
         };
         // Its log must go on being read, or it would block.
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Self { child, address }
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&log);
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                kept.lock().unwrap().extend(serde_json::from_str(&line));
+            }
+        });
+        Self { child, address, log }
     }
 
     pub(crate) fn submit(&self, task: Value) -> String {
@@ -61,6 +70,24 @@ impl Server {
             }
             assert!(started.elapsed() < within, "not {state} within {within:?}: {task}");
             std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Lines of its log with these words, as soon as there are as many.
+    pub(crate) fn logged(&self, words: &str, count: usize) -> Vec<Value> {
+        let started = Instant::now();
+        loop {
+            let lines = self.log.lock().unwrap().clone();
+            let found = lines.iter().filter(|line| line["message"] == words);
+            let found: Vec<_> = found.cloned().collect();
+            if found.len() >= count {
+                return found;
+            }
+            assert!(
+                started.elapsed() < Duration::from_secs(10),
+                "not logged: {words} in {lines:?}"
+            );
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

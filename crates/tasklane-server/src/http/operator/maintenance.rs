@@ -1,19 +1,20 @@
 //! Operators' calls on the server and its store.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, UNIX_EPOCH};
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use tasklane_client::wire;
-use tasklane_core::StateName;
+use tasklane_core::{StateName, Timestamp};
 use tasklane_store::{Durability, Pruned, StoreError};
 
-use crate::engine::{Caller, EngineError, NotReady, Reloaded};
+use crate::engine::{Caller, Engine, EngineError, MachineFigures, NotReady, Reloaded};
 use crate::http::problem::{self, Refused};
 use crate::http::query::{Nothing, Parameters};
 use crate::http::{App, body, respond, stats};
+use crate::settings::Authentication;
 
 use wire::{Seconds, Time};
 
@@ -52,8 +53,25 @@ pub(crate) async fn get_health(
         workers: stats::worker_counts(&workers),
         parked_polls: engine.parked() as u64,
         open_breakers: engine.open_breakers() as u64,
+        machine: caller.reach.is_everything().then(|| machine(&engine)),
     };
     Ok(respond::json(StatusCode::OK, &health))
+}
+
+fn machine(engine: &Engine) -> wire::Machine {
+    let MachineFigures { disk_bytes, files } = engine.machine();
+    let ends_at = engine.certificate_ends_at();
+    let ends_at = ends_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    wire::Machine {
+        authentication: match engine.authentication() {
+            Authentication::Off => "off".into(),
+            Authentication::Keys => "keys".into(),
+        },
+        certificate_ends_at: ends_at.map(|at| Time(Timestamp::EPOCH.plus(at))),
+        events_lag: engine.feed().lag(),
+        disk: disk_bytes.map(|(free_bytes, total_bytes)| wire::Disk { free_bytes, total_bytes }),
+        files: files.map(|(open, max)| wire::OpenFiles { open, max }),
+    }
 }
 
 /// Clean up now

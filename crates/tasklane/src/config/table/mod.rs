@@ -4,6 +4,8 @@
 mod queue;
 mod server;
 mod task;
+mod tls;
+mod trace;
 
 use super::kind::Kind;
 use super::setting::Setting;
@@ -17,19 +19,30 @@ const DAY_MS: u64 = 86_400_000;
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
     [
         server::SETTINGS,
+        tls::SETTINGS,
+        trace::SETTINGS,
         queue::DEFAULTS,
         task::PRIORITIES,
         queue::QUEUES,
         task::TYPES,
         task::CLASSIFY,
+        tls::CLIENT_CERTIFICATES,
     ]
     .into_iter()
     .flatten()
 }
 
 /// The settings of each section that has names of its own, and what a name of it may be.
-pub(crate) const GROUPS: [(&str, &str); 4] =
-    [("priorities", "critical"), ("queues", "mail"), ("types", "email.send"), ("classify", "0")];
+pub(crate) const GROUPS: [(&str, &str); 5] = [
+    ("priorities", "critical"),
+    ("queues", "mail"),
+    ("types", "email.send"),
+    ("classify", "0"),
+    ("client_certificates", "0"),
+];
+
+/// Those of them that are lists of sections, by number.
+pub(crate) const LISTS: [&str; 2] = ["classify", "client_certificates"];
 
 const fn whole(min: u64, max: u64) -> Kind {
     Kind::Whole { min, max }

@@ -2,7 +2,7 @@
 
 use tasklane_core::limits::PAYLOAD_BYTES_MAX;
 
-use super::{FOREVER, milliseconds, seconds, whole};
+use super::{FOREVER, NEVER, milliseconds, seconds, whole};
 use crate::config::kind::{Kind, Value};
 use crate::config::setting::{Setting, without_password};
 
@@ -133,6 +133,12 @@ pub(super) static SETTINGS: &[Setting] = &[
     )
     .flag()
     .example("debug"),
+    Setting::new(
+        "log.slow_call_seconds",
+        NEVER,
+        "Calls that take as long are a line in the log. What a long poll asked to wait does not count.",
+        |v, _| &mut v.slow_call,
+    ),
     Setting::new(
         "limits.connections_max",
         whole(1, 1_000_000),

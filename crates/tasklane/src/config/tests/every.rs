@@ -8,7 +8,7 @@ use super::super::load::{Loaded, load};
 use super::super::print::print;
 use super::super::setting::{Setting, written};
 use super::super::source::Sources;
-use super::super::table::{GROUPS, settings};
+use super::super::table::{GROUPS, LISTS, settings};
 use super::super::template::template;
 use super::super::values::Values;
 use super::{of_file, with};
@@ -47,8 +47,20 @@ fn companions(setting: &Setting) -> &'static str {
         "sync_interval_ms" => "durability = \"interval\"",
         "queue_defaults.weights" => "queue_defaults.order = \"weighted\"",
         "queues.*.weights" => "queues.mail.order = \"weighted\"",
+        "tls.certificate" => "tls.key = \"server.key\"",
+        "tls.key" => "tls.certificate = \"server.pem\"",
         "classify.*.code" | "classify.*.message_contains" => "kind = \"bug\"",
         "classify.*.kind" => "code = \"X\"",
+        path if path.starts_with("tls.") => {
+            "tls.certificate = \"server.pem\"\ntls.key = \"server.key\""
+        }
+        "traces.endpoint" => "",
+        path if path.starts_with("traces.") => "traces.endpoint = \"http://127.0.0.1:4318\"",
+        "client_certificates.*.name" => "scopes = [\"work\"]",
+        "client_certificates.*.scopes" => "name = \"a\"",
+        "client_certificates.*.queues" | "client_certificates.*.types" => {
+            "name = \"a\"\nscopes = [\"work\"]"
+        }
         _ => "",
     }
 }
@@ -57,16 +69,33 @@ fn name(setting: &Setting) -> &'static str {
     GROUPS.iter().find(|(group, _)| *group == setting.group()).map_or("", |(_, name)| name)
 }
 
-/// A file with a setting, and one with only what has to be set too. Its line is always the third.
+/// What has to be set before any section for it.
+fn above(setting: &Setting) -> &'static str {
+    match (setting.path, setting.group()) {
+        ("tls.client_certificates", _) => "tls.client_ca = \"clients.pem\"\n",
+        (_, "client_certificates") => CLIENT_CA,
+        _ => "",
+    }
+}
+
+const CLIENT_CA: &str = "tls.certificate = \"server.pem\"\ntls.key = \"server.key\"\n\
+                         tls.client_ca = \"clients.pem\"\n";
+
+/// A file with a setting in its last line, and one with only what has to be set too.
 fn files(setting: &Setting) -> (String, String) {
     let value = setting.kind.write(&setting.kind.read_text(&sample(setting)).expect("a sample"));
     let path = setting.path_of(name(setting));
     let (list, key) = match setting.group() {
-        "classify" => ("[[classify]]", path.last().unwrap().clone()),
-        _ => ("", written(&path)),
+        list if LISTS.contains(&list) => (format!("[[{list}]]"), path.last().unwrap().clone()),
+        _ => (String::new(), written(&path)),
     };
-    let without = format!("{list}\n{}\n", companions(setting));
+    let without = format!("{}{list}\n{}\n", above(setting), companions(setting));
     (format!("{without}{key} = {value}\n"), without)
+}
+
+/// What there is without a setting. What has to be set too may mean nothing by itself.
+fn before(without: &str) -> Loaded {
+    of_file(without).or_else(|_| of_file("")).unwrap()
 }
 
 fn seen(loaded: &Loaded) -> String {
@@ -91,10 +120,9 @@ fn every_setting_can_be_set_in_a_file_is_shown_and_counts() {
     for setting in settings() {
         let (file, without) = files(setting);
         let loaded = of_file(&file).unwrap_or_else(|wrong| panic!("{file}: {wrong}"));
-        assert_shown(setting, &loaded, "tasklane.toml:3");
-        if setting.group() != "classify" {
-            let before = of_file(&without).unwrap();
-            assert_ne!(seen(&before), seen(&loaded), "{} changes nothing", setting.path);
+        assert_shown(setting, &loaded, &format!("tasklane.toml:{}", file.lines().count()));
+        if !LISTS.contains(&setting.group()) {
+            assert_ne!(seen(&before(&without)), seen(&loaded), "{} changes nothing", setting.path);
         }
     }
 }
@@ -107,7 +135,7 @@ fn every_setting_with_a_name_in_the_environment_can_be_set_there() {
         let loaded = with(&without, &[(&variable, &sample(setting))]);
         let loaded = loaded.unwrap_or_else(|wrong| panic!("{variable}: {wrong}"));
         assert_shown(setting, &loaded, &variable);
-        assert_ne!(seen(&of_file(&without).unwrap()), seen(&loaded), "{variable}");
+        assert_ne!(seen(&before(&without)), seen(&loaded), "{variable}");
     }
 }
 
@@ -119,7 +147,11 @@ fn every_setting_with_a_flag_can_be_set_by_it() {
     for setting in flagged {
         let flag = format!("--{}", setting.flag_name().unwrap());
         let command = Command::try_parse_from(["tasklane", &flag, &sample(setting)]).unwrap();
-        let loaded = load(&command.flags.sources()).unwrap();
+        let (folder, mut sources) = (tempfile::tempdir().unwrap(), command.flags.sources());
+        let file = folder.path().join("tasklane.toml");
+        std::fs::write(&file, companions(setting)).unwrap();
+        sources.file = Some(file);
+        let loaded = load(&sources).unwrap();
         assert_shown(setting, &loaded, &flag);
         assert_ne!(seen(&plain), seen(&loaded), "{flag}");
     }
@@ -153,7 +185,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
 #[test]
 fn what_is_printed_is_a_file_that_means_the_same() {
     let everything: String = settings()
-        .filter(|setting| setting.group() != "classify" && !setting.path.contains("aging"))
+        .filter(|setting| !LISTS.contains(&setting.group()) && !setting.path.contains("aging"))
         .map(|setting| files(setting).0)
         .filter(|file| !file.contains("durability = \"interval\""))
         .map(|file| file.lines().last().unwrap().to_owned() + "\n")
@@ -187,8 +219,10 @@ fn the_default_file_holds_the_defaults_and_nothing_that_is_wrong() {
     let examples = switched_on(&format!("#[priorities.critical]{examples}"));
     let examples = examples.replace("order = \"weighted\"", "").replace("weights = ", "# ");
     let examples = examples.replace("message_contains = ", "# ");
+    let examples = format!("{CLIENT_CA}{examples}");
     let loaded = of_file(&examples).unwrap_or_else(|wrong| panic!("{wrong}\n{examples}"));
     assert_eq!(loaded.effective.settings.classify.len(), 1);
+    assert_eq!(loaded.effective.settings.client_certificates.len(), 1);
     for setting in settings() {
         let key = setting.path.rsplit('.').next().unwrap();
         assert!(template.contains(&format!("#{key} = ")), "{} is missing", setting.path);

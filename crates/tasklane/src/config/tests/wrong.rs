@@ -76,6 +76,20 @@ fn contradictions_are_found_with_the_line_that_makes_them() {
             "allowed_origins = [\"https://a.example.org\", \"https://b.example.org/\"]",
             ":1: allowed_origins: an origin is a scheme and a host, such as https://board.example.org",
         ),
+        ("tls.certificate = \"server.pem\"", ":1: tls.certificate: needs tls.key too"),
+        ("tls.key = \"server.key\"", ":1: tls.key: needs tls.certificate too"),
+        (
+            "tls.client_ca = \"clients.pem\"",
+            ":1: tls.client_ca: needs tls.certificate and tls.key too",
+        ),
+        (
+            "[[client_certificates]]\nname = \"a\"\nscopes = [\"read\"]\n",
+            ":3: client_certificates: needs tls.client_ca: nobody else is asked for a certificate",
+        ),
+        (
+            "traces.endpoint = \"collector:4318\"",
+            ":1: traces.endpoint: give an address such as http://127.0.0.1:4318/v1/traces",
+        ),
         ("listen = \"here\"", ":1: listen: give an address and a port, such as 127.0.0.1:7170"),
     ] {
         assert_eq!(complaints(text, &[]), [format!("tasklane.toml{expected}")], "{text}");
@@ -85,6 +99,31 @@ fn contradictions_are_found_with_the_line_that_makes_them() {
     {
         assert_eq!(complaints(text, &[]).len(), 1, "{text}");
     }
+}
+
+#[test]
+fn what_certificates_allow_is_checked_as_for_keys() {
+    let tls = "tls.certificate = \"c\"\ntls.key = \"k\"\ntls.client_ca = \"a\"\n";
+    let entry = |members: &str| format!("{tls}[[client_certificates]]\n{members}\n");
+    for members in [
+        "name = \"a\"",
+        "scopes = [\"read\"]",
+        "name = \"a\"\nscopes = [\"reed\"]",
+        "name = \"a\"\nscopes = [\"admin\"]\nqueues = [\"mail\"]",
+        "name = \"a\"\nscopes = [\"read\", \"read\"]",
+        "name = \"a\"\nscopes = [\"read\"]\nqueues = [\"a:b\"]",
+    ] {
+        let wrong = complaints(&entry(members), &[]);
+        assert_eq!(wrong.len(), 1, "{members}: {wrong:?}");
+        assert!(wrong[0].contains("client_certificates.0"), "{wrong:?}");
+    }
+    let first = "name = \"a\"\nscopes = [\"read\"]";
+    let second = "name = \"a\"\nscopes = [\"work\"]\nqueues = [\"mail*\"]";
+    let both = entry(&format!("{first}\n[[client_certificates]]\n{second}"));
+    let settings = of_file(&both).unwrap().effective.settings;
+    let grants = &settings.client_certificates["a"].grants;
+    assert_eq!(grants.scopes().count(), 2);
+    assert!(!grants.reach(tasklane_core::Verb::Work).unwrap().is_everything());
 }
 
 #[test]

@@ -1,0 +1,24 @@
+//! What the machine has left for the server.
+
+use std::path::PathBuf;
+
+use rustix::process::{Resource, getrlimit};
+use tasklane_server::engine::MachineFigures;
+
+/// Where the store is, if it is in files.
+pub(crate) fn folder(store: &str) -> Option<PathBuf> {
+    store.strip_prefix("sqlite:").map(PathBuf::from)
+}
+
+/// Asks the system.
+pub(crate) fn figures(folder: Option<&PathBuf>) -> MachineFigures {
+    let disk = folder.and_then(|folder| rustix::fs::statvfs(folder).ok());
+    let disk_bytes = disk.map(|disk| {
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        (bytes(disk.f_bavail), bytes(disk.f_blocks))
+    });
+    // What cannot be counted on this system is not told.
+    let open = std::fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64);
+    let max = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    MachineFigures { disk_bytes, files: open.map(|open| (open, max)) }
+}
