@@ -86,6 +86,10 @@ pub const REFUSALS_RECORDED_EVERY: Duration = Duration::from_secs(1);
 pub const REFUSALS_FOLDED_FOR: Duration = Duration::from_secs(600);
 /// Refused calls that are told apart; what comes beyond them counts as one.
 pub const REFUSALS_TOLD_APART: usize = 32;
+/// Callers, or addresses, whose calls are counted apart; the others share one count.
+pub const RATE_BUCKETS_MAX: usize = 65_536;
+/// How often, at most, to look for some of them that need not be counted any more.
+pub const RATE_BUCKETS_SWEPT_EVERY: Duration = Duration::from_secs(1);
 /// Minutes of statistics.
 pub const MINUTES_MAX: usize = 1_440;
 /// Queues whose pace is known.

@@ -154,9 +154,9 @@ impl Line {
         Self { peer, ..Self::default() }
     }
 
-    /// Where the other end is, as text. Behind a proxy that is the proxy.
-    pub(crate) fn peer(&self) -> String {
-        self.peer.map_or("unknown".to_owned(), |peer| peer.to_canonical().to_string())
+    /// Where the other end is. Behind a proxy that is the proxy.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.peer
     }
 
     /// The certificate that the client has shown and proved to be its own.

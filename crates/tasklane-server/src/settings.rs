@@ -10,6 +10,7 @@ use tasklane_core::{
 use tasklane_store::Prune;
 use tokio::sync::watch;
 
+use crate::address::Network;
 use crate::engine::NamedCertificate;
 
 /// How a server behaves.
@@ -39,6 +40,10 @@ pub struct Settings {
     pub guard_metrics: bool,
     /// Origins of pages, apart from this server's own, that may call: `https://queue.example.org`.
     pub allowed_origins: Vec<Box<str>>,
+    /// Proxies that are believed about whose calls they bring.
+    pub trusted_proxies: Vec<Network>,
+    /// How much may be asked of this server.
+    pub rate_limits: RateLimits,
     /// How long things are kept.
     pub prune: Prune,
     /// How often to look for what has been kept long enough.
@@ -86,6 +91,8 @@ impl Default for Settings {
             client_certificates: HashMap::new(),
             guard_metrics: false,
             allowed_origins: Vec::new(),
+            trusted_proxies: Vec::new(),
+            rate_limits: RateLimits::default(),
             prune: Prune::default(),
             prune_every: Duration::from_secs(1),
             maintain_every: Duration::from_millis(250),
@@ -187,6 +194,41 @@ pub enum Authentication {
     Off,
     /// By the keys in the store.
     Keys,
+}
+
+/// How often somebody may call. Calls that keep or settle leases are not counted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateLimits {
+    /// One key.
+    pub key: Rate,
+    /// One address, of IPv6 a network of 64 bits.
+    pub address: Rate,
+    /// One address without a good key.
+    pub failures: Rate,
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self { key: Rate::OFF, address: Rate::OFF, failures: Rate { per_second: 10.0, burst: 1e3 } }
+    }
+}
+
+/// So many in a second, once so many that were saved up are used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// In the long run; nought for no limit.
+    pub per_second: f64,
+    /// At once.
+    pub burst: f64,
+}
+
+impl Rate {
+    /// No limit.
+    pub const OFF: Self = Self { per_second: 0.0, burst: 0.0 };
+
+    pub(crate) fn is_off(self) -> bool {
+        self.per_second <= 0.0
+    }
 }
 
 /// When a worker counts as unhealthy: after so many reports in a row over one of these.

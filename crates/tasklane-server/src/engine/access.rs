@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::certificate::Certified;
 use super::error::EngineError;
 use super::{Engine, orphan};
+use crate::address::Source;
 use crate::settings::Authentication;
 
 /// Somebody who was let in.
@@ -68,12 +69,14 @@ pub struct Caller {
     pub access: Access,
     /// How far: what the verb of this call may be used on.
     pub reach: Reach,
+    /// From where, if its calls are counted.
+    pub(crate) counted_from: Option<Source>,
 }
 
 impl Caller {
     /// Somebody on a server that asks nobody.
     pub fn anyone() -> Self {
-        Self { access: Access::Anyone, reach: Reach::default() }
+        Self { access: Access::Anyone, reach: Reach::default(), counted_from: None }
     }
 }
 

@@ -1,10 +1,9 @@
 //! The verbs of the server, one file each, apart from HTTP.
 //!
 //! Concurrent submits, claims, settles and heartbeats become batches in front of a store that does
-//! not gather them by itself
-//! ([`batcher`]); each verb has its own, so settles never wait behind submits. A poll that finds
-//! nothing is parked ([`parking`]) until the store hints at something claimable, or until a
-//! submission comes that it can be served with in the same write.
+//! not gather them by itself ([`batcher`]); each verb has its own, so settles never wait behind
+//! submits. A poll that finds nothing is parked ([`parking`]) until the store hints at something
+//! claimable, or until a submission comes that it can be served with in the same write.
 
 mod access;
 mod alarm;
@@ -28,6 +27,7 @@ mod operate;
 mod orphan;
 mod parking;
 mod queue;
+mod rate;
 mod readiness;
 mod reading;
 mod refusal;
@@ -98,7 +98,8 @@ pub struct Engine {
     parking: Arc<Parking>,
     roster: Roster,
     keyring: access::Keyring,
-    refusals: std::sync::Mutex<refusal::Refusals>,
+    rates: rate::Rates,
+    refusals: Mutex<refusal::Refusals>,
     snapshot: Snapshot,
     alarm: Alarm,
     durability: Durability,
@@ -158,7 +159,8 @@ impl Engine {
             parking,
             roster: Roster::new(settings.clone()),
             keyring: access::Keyring::default(),
-            refusals: std::sync::Mutex::default(),
+            rates: rate::Rates::new(&settings.now()),
+            refusals: Mutex::default(),
             snapshot: Snapshot::default(),
             alarm: Alarm::default(),
             durability: store.status().durability,

@@ -25,6 +25,7 @@ mod listener;
 mod metrics;
 mod multiplex;
 mod poll;
+mod rate;
 mod settle;
 mod shutdown;
 mod site;

@@ -10,15 +10,15 @@ use tasklane_core::{
 };
 use tasklane_server::tls::{ClientFiles, TlsFiles, TlsSettings};
 use tasklane_server::trace::{self, TraceSettings};
-use tasklane_server::{QueueDefaults, Settings};
+use tasklane_server::{Network, QueueDefaults, Rate, RateLimits, Settings};
 use tasklane_sqlite::{Durability, Options};
 
 use super::client;
 use super::field::Limit;
 use super::suggest::nearest;
 use super::values::{
-    DepthValues, OrderValues, QueueValues, RetentionValues, RuleValues, TaskValues, TlsValues,
-    TraceValues, Values,
+    DepthValues, OrderValues, QueueValues, RateValues, RetentionValues, RuleValues, TaskValues,
+    TlsValues, TraceValues, Values,
 };
 use crate::{log, store};
 
@@ -177,6 +177,10 @@ impl Resolving {
                 self.wrong(&["allowed_origins"], what);
             }
         }
+        settings.rate_limits = rate_limits(&values.rates);
+        let proxies = values.trusted_proxies.iter().map(|text| text.parse());
+        let proxies = proxies.collect::<Result<Vec<Network>, _>>();
+        settings.trusted_proxies = self.check(&["trusted_proxies"], proxies);
         let plain = QueueSettings::default();
         let order = self.order(&["queue_defaults"], &values.queue_defaults);
         let depth = self.depth(&["queue_defaults", "depth_limits"], &values.depth_defaults);
@@ -333,6 +337,18 @@ fn is_origin(text: &str) -> bool {
 /// What is wrong, without the name that the path says already.
 fn problem<T>(value: Result<T, Invalid>) -> Result<T, Problem> {
     value.map_err(|invalid| invalid.problem)
+}
+
+fn rate_limits(values: &RateValues) -> RateLimits {
+    let rate = |per_second: f64, burst: Option<u32>| Rate {
+        per_second,
+        burst: burst.unwrap_or_else(|| RateValues::burst(per_second)).into(),
+    };
+    RateLimits {
+        key: rate(values.key, values.key_burst),
+        address: rate(values.address, values.address_burst),
+        failures: rate(values.failures, Some(values.failures_burst)),
+    }
 }
 
 fn retention(values: &RetentionValues) -> Retention {

@@ -52,6 +52,13 @@ pub(super) static SETTINGS: &[Setting] = &[
     .flag_named("allow-origin")
     .example("https://board.example.org"),
     Setting::new(
+        "trusted_proxies",
+        Kind::Texts("NETWORK"),
+        "Proxies, as addresses or networks, whose X-Forwarded-For is believed; from others it is ignored.",
+        |v, _| &mut v.trusted_proxies,
+    )
+    .example("10.0.0.0/8,::1"),
+    Setting::new(
         "durability",
         Kind::Choice(&["fsync", "interval", "none"]),
         "When a write is answered: once it is synced to disk, before a sync that follows within sync_interval_ms, or before a sync whenever the system sees fit.",

@@ -90,6 +90,10 @@ fn contradictions_are_found_with_the_line_that_makes_them() {
             "traces.endpoint = \"collector:4318\"",
             ":1: traces.endpoint: give an address such as http://127.0.0.1:4318/v1/traces",
         ),
+        (
+            "trusted_proxies = [\"10.0.0.1\", \"10.0.0.0/40\"]",
+            ":1: trusted_proxies: give addresses or networks, such as 10.0.0.7 or 10.0.0.0/8",
+        ),
         ("listen = \"here\"", ":1: listen: give an address and a port, such as 127.0.0.1:7170"),
     ] {
         assert_eq!(complaints(text, &[]), [format!("tasklane.toml{expected}")], "{text}");
