@@ -19,6 +19,7 @@ mod metrics;
 mod server;
 mod settings;
 pub mod tls;
+pub mod token;
 pub mod trace;
 
 pub use address::{Network, NotANetwork};

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::address::Network;
 use crate::engine::NamedCertificate;
+use crate::token::TokenSettings;
 
 /// How a server behaves.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +35,8 @@ pub struct Settings {
     pub breaker: BreakerSettings,
     /// Whether callers must say who they are.
     pub authentication: Authentication,
+    /// Which tokens are believed, apart from keys; none unless set.
+    pub tokens: Option<TokenSettings>,
     /// What certificates of clients allow, by a name in them; apart from keys.
     pub client_certificates: HashMap<Box<str>, Arc<NamedCertificate>>,
     /// Metrics are for callers too whose key may read everything: they name queues and types.
@@ -88,6 +91,7 @@ impl Default for Settings {
             health: HealthSettings::default(),
             breaker: BreakerSettings::default(),
             authentication: Authentication::default(),
+            tokens: None,
             client_certificates: HashMap::new(),
             guard_metrics: false,
             allowed_origins: Vec::new(),
@@ -113,8 +117,8 @@ impl Default for Settings {
 
 /// Settings that may change while the server runs: whoever needs one reads it anew each time.
 ///
-/// Some are read only once, at the start: `lease`, `batches_in_flight`, `headers_within` and
-/// `connections_max`.
+/// Some are read only once, at the start: `lease`, `batches_in_flight`, `headers_within`,
+/// `stall_after` and `connections_max`.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveSettings(Arc<watch::Sender<Arc<Settings>>>);
 
@@ -192,7 +196,7 @@ pub enum Authentication {
     /// They are not: whoever reaches the server may do everything.
     #[default]
     Off,
-    /// By the keys in the store.
+    /// By the keys in the store, or by tokens that are believed.
     Keys,
 }
 

@@ -40,6 +40,7 @@ mod statistics;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod token;
 mod wait;
 mod worker;
 
@@ -73,6 +74,7 @@ pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
 pub use submit::Arrival;
+pub use token::Vouched;
 
 pub(crate) use reading::{Reading, Share};
 
@@ -99,6 +101,7 @@ pub struct Engine {
     roster: Roster,
     keyring: access::Keyring,
     rates: rate::Rates,
+    tokens: token::Tokens,
     refusals: Mutex<refusal::Refusals>,
     snapshot: Snapshot,
     alarm: Alarm,
@@ -160,6 +163,7 @@ impl Engine {
             roster: Roster::new(settings.clone()),
             keyring: access::Keyring::default(),
             rates: rate::Rates::new(&settings.now()),
+            tokens: token::Tokens::new(&settings.now()),
             refusals: Mutex::default(),
             snapshot: Snapshot::default(),
             alarm: Alarm::default(),

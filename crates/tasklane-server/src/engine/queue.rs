@@ -53,6 +53,9 @@ impl Engine {
         // Whether keys are asked for is settled at the start, by what the store holds.
         let settings = Settings { authentication: self.authentication, ..settings };
         self.rates.adopt(&settings);
+        if self.tokens.adopt(&settings) {
+            self.access_changed();
+        }
         self.settings.replace(settings);
         let _turn = self.adjusting.acquire().await;
         // In this turn: who had its turn before may have seen older settings.

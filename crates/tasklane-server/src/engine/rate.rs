@@ -59,6 +59,9 @@ struct Toll {
 impl Toll {
     const CALL: Self = Self { needed: 1.0, taken: 1.0 };
 
+    /// Only to see whether a call could be made.
+    const LOOK: Self = Self { needed: 1.0, taken: 0.0 };
+
     /// For what a call turned out to bring beyond the one that it paid for. Whoever is not in debt
     /// may go into it.
     fn more(tasks: usize) -> Self {
@@ -184,6 +187,12 @@ impl Engine {
         self.rates.addresses.take(&from, Toll::more(more), limits.address, now)?;
         let Some(owner) = caller.access.owner() else { return Ok(()) };
         self.rates.callers.take(owner, Toll::more(more), limits.key, now)
+    }
+
+    /// Whether somebody at an address may try once more to say who they are.
+    pub(crate) fn check_failures(&self, from: Source) -> Within {
+        let rate = self.settings().rate_limits.failures;
+        self.rates.failures.take(&from, Toll::LOOK, rate, self.now())
     }
 
     /// Somebody at an address could not say who they are.

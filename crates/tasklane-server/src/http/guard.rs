@@ -126,8 +126,15 @@ pub(super) fn admit(
             outcome: outcome.into(),
         });
     };
+    let shown = shown(request.headers());
+    if let Ok(Some(text)) = shown
+        && engine.is_costly(text)
+    {
+        let from = rate::address(engine, request, line);
+        engine.check_failures(from.into()).map_err(Refused::too_often)?;
+    }
     // A key is shown for this call, a certificate for the whole connection: the key counts.
-    let admitted = match (shown(request.headers()), line.certificate()) {
+    let admitted = match (shown, line.certificate()) {
         (Ok(None), Some(certificate)) => engine.admit_certificate(certificate),
         (shown, _) => shown.and_then(|shown| engine.admit(shown)),
     };
@@ -169,6 +176,7 @@ pub(super) fn admit(
 fn unauthenticated(denied: Denied) -> Refused {
     let detail = match denied {
         Denied::Missing => "send a key: Authorization: Bearer KEY, or X-API-Key: KEY",
+        Denied::Token(_) => "the token is not believed, or no longer good",
         Denied::Unnamed | Denied::CertificateEnded => {
             "the certificate opens nothing, or has expired; send a key, or have it named"
         }

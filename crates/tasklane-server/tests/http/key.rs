@@ -20,7 +20,7 @@ impl Keyed {
         Self::on(Site::with(|settings, _| settings.authentication = Authentication::Keys))
     }
 
-    fn on(site: Site) -> Self {
+    pub(crate) fn on(site: Site) -> Self {
         let credential = Credential::generate(&mut SeededRandom::new(7));
         let key = NewApiKey::new(&credential, "root", Grants::everything(), None).unwrap();
         site.run(site.engine.add_key(key)).unwrap();

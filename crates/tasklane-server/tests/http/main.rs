@@ -34,5 +34,6 @@ mod statistics;
 mod submit;
 mod time;
 mod tls;
+mod token;
 mod trace;
 mod wait;

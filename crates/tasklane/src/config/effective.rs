@@ -16,9 +16,10 @@ use tasklane_sqlite::{Durability, Options};
 use super::client;
 use super::field::Limit;
 use super::suggest::nearest;
+use super::token::TokenFile;
 use super::values::{
     DepthValues, OrderValues, QueueValues, RateValues, RetentionValues, RuleValues, TaskValues,
-    TlsValues, TraceValues, Values,
+    TlsValues, TokenValues, TraceValues, Values,
 };
 use crate::{log, store};
 
@@ -34,6 +35,7 @@ pub(crate) struct Effective {
     pub(crate) tls: Option<TlsSettings>,
     pub(crate) traces: Option<TraceSettings>,
     pub(crate) settings: Settings,
+    pub(crate) tokens: TokenFile,
 }
 
 /// Who may call.
@@ -120,6 +122,7 @@ impl Resolving {
             tls: self.tls(&values.tls),
             traces: self.traces(&values.traces),
             settings: self.settings(values, lease, heartbeat),
+            tokens: self.tokens(&values.tokens),
         }
     }
 
@@ -141,6 +144,13 @@ impl Resolving {
         let files = TlsFiles { certificate: certificate.into(), key: key.into(), clients };
         let settings = TlsSettings { files, look_every, handshake_within, handshakes_max };
         (!values.certificate.is_empty()).then_some(settings)
+    }
+
+    fn tokens(&mut self, values: &TokenValues) -> TokenFile {
+        if !values.key_file.is_empty() && values.issuer.is_empty() {
+            self.wrong(&["jwt", "key_file"], "needs jwt.issuer too");
+        }
+        TokenFile::new(values)
     }
 
     fn traces(&mut self, values: &TraceValues) -> Option<TraceSettings> {

@@ -20,6 +20,7 @@ pub(crate) struct Values {
     pub(crate) auth: String,
     pub(crate) trusted_proxies: Vec<Box<str>>,
     pub(crate) rates: RateValues,
+    pub(crate) tokens: TokenValues,
     pub(crate) durability: String,
     pub(crate) sync_interval: Duration,
     pub(crate) log_format: String,
@@ -186,6 +187,7 @@ impl Default for Values {
             auth: "auto".to_owned(),
             trusted_proxies: Vec::new(),
             rates: RateValues::default(),
+            tokens: TokenValues::default(),
             durability: "fsync".to_owned(),
             sync_interval: Duration::from_millis(100),
             log_format: "human".to_owned(),
@@ -209,6 +211,31 @@ impl Default for Values {
             classify: BTreeMap::new(),
             client_certificates: BTreeMap::new(),
             server,
+        }
+    }
+}
+
+/// Which tokens are believed; without a file none are.
+#[derive(Debug, Clone)]
+pub(crate) struct TokenValues {
+    pub(crate) key_file: String,
+    pub(crate) algorithm: String,
+    pub(crate) issuer: String,
+    pub(crate) audience: String,
+    pub(crate) leeway: Duration,
+    pub(crate) scopes_claim: String,
+}
+
+impl Default for TokenValues {
+    fn default() -> Self {
+        let (key_file, issuer) = Default::default();
+        Self {
+            key_file,
+            algorithm: "RS256".to_owned(),
+            issuer,
+            audience: "tasklane".to_owned(),
+            leeway: Duration::from_secs(30),
+            scopes_claim: "scopes".to_owned(),
         }
     }
 }

@@ -47,4 +47,44 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Calls without a good key from one address at once.",
         |v, _| &mut v.rates.failures_burst,
     ),
+    Setting::new(
+        "jwt.key_file",
+        Kind::Optional("FILE"),
+        "Believe JSON Web Tokens that were signed with a key of this file, apart from keys of the store: the public key in PEM, a JSON Web Key Set, or for HS256 the secret itself. Every reload reads it anew. Whether tokens are asked for is settled at the start.",
+        |v, _| &mut v.tokens.key_file,
+    )
+    .example("/etc/tasklane/issuer.pem"),
+    Setting::new(
+        "jwt.algorithm",
+        Kind::Choice(&["RS256", "EdDSA", "HS256"]),
+        "How tokens are signed; those signed in another way are refused.",
+        |v, _| &mut v.tokens.algorithm,
+    ),
+    Setting::new(
+        "jwt.issuer",
+        Kind::Optional("TEXT"),
+        "What the claim iss must be; needed with jwt.key_file.",
+        |v, _| &mut v.tokens.issuer,
+    )
+    .example("https://login.example.org"),
+    Setting::new(
+        "jwt.audience",
+        Kind::Text("TEXT"),
+        "What the claim aud must be or hold.",
+        |v, _| &mut v.tokens.audience,
+    )
+    .example("queue"),
+    Setting::new(
+        "jwt.leeway_seconds",
+        Kind::Seconds { min: 0.0, max: 3_600.0 },
+        "How far the clocks of issuer and server may be apart.",
+        |v, _| &mut v.tokens.leeway,
+    ),
+    Setting::new(
+        "jwt.scopes_claim",
+        Kind::Text("NAME"),
+        "The claim that says what a token allows: verbs in a text, or a list of scopes as keys have them.",
+        |v, _| &mut v.tokens.scopes_claim,
+    )
+    .example("scope"),
 ];
