@@ -62,6 +62,8 @@ pub struct Settings {
     pub headers_within: Duration,
     /// How long a client may take to send a body.
     pub body_within: Duration,
+    /// How long a client may take nothing of an answer that is there for it.
+    pub stall_after: Duration,
     /// Bytes of bodies that may be on their way in at once, from all clients together.
     pub reading_bytes_max: usize,
     /// Calls that take as long are told to the log, what they asked to wait not counted; `None` for
@@ -104,6 +106,7 @@ impl Default for Settings {
             batches_in_flight: 4,
             headers_within: Duration::from_secs(35),
             body_within: Duration::from_secs(30),
+            stall_after: Duration::from_secs(30),
             reading_bytes_max: 512 * 1024 * 1024,
             slow_call_after: Some(Duration::from_secs(1)),
             slow_reader_after: Duration::from_secs(10),

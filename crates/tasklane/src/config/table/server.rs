@@ -185,6 +185,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         |v, _| &mut v.server.body_within,
     ),
     Setting::new(
+        "limits.stall_ms",
+        milliseconds(1),
+        "How long a client may take nothing of an answer before its connection is closed.",
+        |v, _| &mut v.server.stall_after,
+    )
+    .at_start(),
+    Setting::new(
         "limits.shutdown_ms",
         milliseconds(0),
         "How long calls in flight get to finish when the server is asked to end.",
