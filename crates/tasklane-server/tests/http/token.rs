@@ -1,4 +1,4 @@
-//! Tokens: who is believed, as whom, and which attacks are refused.
+//! Tokens: who is believed, as whom, and until when.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -15,40 +15,40 @@ use crate::listener::Listener;
 use crate::site::{Reply, Site};
 
 /// What the clock of tests shows at the start, in seconds.
-const NOW: i64 = 1_790_000_000;
+pub(crate) const NOW: i64 = 1_790_000_000;
 const SECRET: &[u8] = b"a secret of at least thirty-two bytes";
 
 /// A pair of keys, in PEM.
-struct Pair {
-    private: String,
-    public: String,
+pub(crate) struct Pair {
+    pub(crate) private: String,
+    pub(crate) public: String,
     raw: Vec<u8>,
 }
 
 impl Pair {
-    fn of(pair: &KeyPair) -> Self {
+    pub(crate) fn of(pair: &KeyPair) -> Self {
         let raw = pair.public_key_raw().to_vec();
         Self { private: pair.serialize_pem(), public: pair.public_key_pem(), raw }
     }
 
     /// The public one of Ed25519 as a JSON Web Key.
-    fn jwk(&self, id: &str) -> Jwk {
+    pub(crate) fn jwk(&self, id: &str) -> Jwk {
         let x = base64(&self.raw);
         let jwk = json!({"kty": "OKP", "crv": "Ed25519", "use": "sig", "kid": id, "x": x});
         serde_json::from_value(jwk).unwrap()
     }
 }
 
-fn rsa() -> &'static Pair {
+pub(crate) fn rsa() -> &'static Pair {
     static PAIR: OnceLock<Pair> = OnceLock::new();
     PAIR.get_or_init(|| Pair::of(&KeyPair::generate_for(&PKCS_RSA_SHA256).unwrap()))
 }
 
-fn rsa_key() -> EncodingKey {
+pub(crate) fn rsa_key() -> EncodingKey {
     EncodingKey::from_rsa_pem(rsa().private.as_bytes()).unwrap()
 }
 
-fn ed() -> Pair {
+pub(crate) fn ed() -> Pair {
     Pair::of(&KeyPair::generate_for(&PKCS_ED25519).unwrap())
 }
 
@@ -70,12 +70,12 @@ fn site(tokens: TokenSettings) -> Site {
     })
 }
 
-fn believing_rsa() -> Site {
+pub(crate) fn believing_rsa() -> Site {
     site(settings(TokenAlgorithm::Rs256, rsa().public.as_bytes()))
 }
 
 /// The claims of a good token, with these in their place or besides; null leaves one out.
-fn claims(change: Value) -> Value {
+pub(crate) fn claims(change: Value) -> Value {
     let mut claims = json!({"iss": "https://login.example.org", "aud": "tasklane", "sub": "alice",
         "exp": NOW + 600, "scopes": "read submit work openid"});
     let members = claims.as_object_mut().unwrap();
@@ -84,7 +84,7 @@ fn claims(change: Value) -> Value {
     claims
 }
 
-fn signed(claims: &Value) -> String {
+pub(crate) fn signed(claims: &Value) -> String {
     encode(&Header::new(Algorithm::RS256), claims, &rsa_key()).unwrap()
 }
 
@@ -95,12 +95,12 @@ fn call(site: &Site, token: &str, method: &str, path: &str, body: &Value) -> Rep
     site.send(method, path, &headers, body.as_bytes())
 }
 
-fn look(site: &Site, token: &str) -> Reply {
+pub(crate) fn look(site: &Site, token: &str) -> Reply {
     call(site, token, "GET", "/api/v1/tasks", &Value::Null)
 }
 
 #[track_caller]
-fn denied(site: &Site, token: &str) {
+pub(crate) fn denied(site: &Site, token: &str) {
     let reply = look(site, token);
     reply.refused(401, "unauthenticated");
     assert_eq!(reply.header("www-authenticate"), Some("bearer realm=\"tasklane\""));
@@ -150,13 +150,7 @@ fn a_set_of_keys_holds_the_present_and_the_next() {
     denied(&site, &signed(&claims(json!({}))));
 }
 
-/// Header and claims as somebody wrote them, and no signature, or this one.
-fn by_hand(header: &Value, claims: &Value, signature: &str) -> String {
-    let part = |value: &Value| base64(value.to_string().as_bytes());
-    format!("{}.{}.{signature}", part(header), part(claims))
-}
-
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
@@ -167,119 +161,6 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     text
-}
-
-#[test]
-fn unsigned_tokens_and_public_keys_as_secrets_are_refused() {
-    let site = believing_rsa();
-    let good = signed(&claims(json!({})));
-    assert_eq!(look(&site, &good).status, 200);
-    let signature = good.rsplit('.').next().unwrap();
-    for algorithm in ["none", "None", "NONE", "nOnE", "HS256", "RS384", ""] {
-        for signature in ["", signature] {
-            let header = json!({"typ": "JWT", "alg": algorithm});
-            denied(&site, &by_hand(&header, &claims(json!({})), signature));
-        }
-    }
-    denied(&site, &by_hand(&json!({"typ": "JWT"}), &claims(json!({})), signature));
-    // The classic: what all know, used as what nobody should.
-    for secret in [rsa().public.as_bytes(), rsa().public.trim().as_bytes()] {
-        let key = EncodingKey::from_secret(secret);
-        let forged = encode(&Header::new(Algorithm::HS256), &claims(json!({})), &key).unwrap();
-        denied(&site, &forged);
-    }
-    // A key that the token itself brings.
-    let pair = ed();
-    let own = EncodingKey::from_ed_pem(pair.private.as_bytes()).unwrap();
-    let header = Header { jwk: Some(pair.jwk("1")), ..Header::new(Algorithm::EdDSA) };
-    denied(&site, &encode(&header, &claims(json!({})), &own).unwrap());
-    let other = Pair::of(&KeyPair::generate_for(&PKCS_RSA_SHA256).unwrap());
-    let other = EncodingKey::from_rsa_pem(other.private.as_bytes()).unwrap();
-    let header = Header::new(Algorithm::RS256);
-    denied(&site, &encode(&header, &claims(json!({})), &other).unwrap());
-    let header = Header { crit: Some(vec!["exp".into()]), ..Header::new(Algorithm::RS256) };
-    denied(&site, &encode(&header, &claims(json!({})), &rsa_key()).unwrap());
-}
-
-#[test]
-fn claims_of_the_wrong_type_or_meaning_are_refused() {
-    let site = believing_rsa();
-    let long = "x".repeat(129);
-    for change in [
-        json!({"exp": null}),
-        json!({"exp": (NOW + 600).to_string()}),
-        json!({"exp": true}),
-        json!({"exp": [NOW + 600]}),
-        json!({"exp": -1}),
-        json!({"exp": 1e300}),
-        json!({"exp": NOW - 30}),
-        json!({"nbf": NOW + 31}),
-        json!({"nbf": NOW.to_string()}),
-        json!({"nbf": {}}),
-        json!({"aud": null}),
-        json!({"aud": "other"}),
-        json!({"aud": ["other", "tasklane.evil"]}),
-        json!({"aud": ["tasklane", 5]}),
-        json!({"aud": {"tasklane": true}}),
-        json!({"aud": []}),
-        json!({"iss": null}),
-        json!({"iss": "https://login.example.org/"}),
-        json!({"iss": ["https://login.example.org"]}),
-        json!({"sub": null}),
-        json!({"sub": ""}),
-        json!({"sub": 7}),
-        json!({"sub": "a\u{0}b"}),
-        json!({"sub": long}),
-        json!({"scopes": 7}),
-        json!({"scopes": [7]}),
-        json!({"scopes": [{"verb": "rule"}]}),
-        json!({"scopes": [{"verb": "read", "queues": []}]}),
-        json!({"scopes": [{"verb": "read", "queue": "mail"}]}),
-        json!({"scopes": [{"verb": "admin", "queues": ["mail"]}]}),
-        json!({"scopes": "read read"}),
-    ] {
-        let reply = look(&site, &signed(&claims(change.clone())));
-        assert_eq!(reply.status, 401, "{change}: {reply:?}");
-        assert_eq!(reply.header("www-authenticate"), Some("bearer realm=\"tasklane\""));
-    }
-    for change in [
-        json!({"exp": NOW - 29}),
-        json!({"exp": NOW as f64 + 0.5}),
-        json!({"nbf": NOW + 30}),
-        json!({"aud": ["other", "tasklane"]}),
-        json!({"scopes": ["read", "profile", {"verb": "submit"}]}),
-    ] {
-        let reply = look(&site, &signed(&claims(change.clone())));
-        assert_eq!(reply.status, 200, "{change}: {reply:?}");
-    }
-    for none in [json!({"scopes": null}), json!({"scopes": "openid"}), json!({"scopes": []})] {
-        look(&site, &signed(&claims(none))).refused(403, "insufficient-scope");
-    }
-}
-
-#[test]
-fn what_is_garbled_or_huge_is_refused() {
-    let site = believing_rsa();
-    let good = signed(&claims(json!({})));
-    let parts: Vec<&str> = good.split('.').collect();
-    let halves = &good[..good.len() / 2];
-    let swapped = format!("{}.{}.{}", parts[1], parts[0], parts[2]);
-    let other = signed(&claims(json!({"sub": "root"})));
-    let mixed = format!("{}.{}.{}", parts[0], other.split('.').nth(1).unwrap(), parts[2]);
-    let unsigned = format!("{}.{}.", parts[0], parts[1]);
-    let four = format!("{good}.x");
-    let padded = format!("{good}==");
-    for bad in [".", "..", "a.b.c", halves, &swapped, &mixed, &unsigned, &four, &padded] {
-        denied(&site, bad);
-    }
-    let huge = signed(&claims(json!({"filler": "x".repeat(9_000)})));
-    denied(&site, &huge);
-    let giant = signed(&claims(json!({"filler": "x".repeat(20_000)})));
-    look(&site, &giant).refused(431, "headers-too-large");
-    let deep = format!("{}1{}", "[".repeat(3_000), "]".repeat(3_000));
-    let deep = format!("{}.{}.{}", parts[0], base64(deep.as_bytes()), parts[2]);
-    denied(&site, &deep);
-    assert_eq!(look(&site, &good).status, 200);
 }
 
 #[test]

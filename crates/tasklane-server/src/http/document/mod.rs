@@ -139,7 +139,8 @@ fn add_needs(operation: &mut Operation, needs: Needs) {
 /// The two ways to send a key.
 fn schemes() -> [(&'static str, SecurityScheme); 2] {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
-    let bearer = bearer.description(Some("A key; its scopes say what it may do")).build();
+    let bearer =
+        bearer.description(Some("A key or a token; its scopes say what it may do")).build();
     let header = ApiKeyValue::with_description("X-API-Key", "The same in another header");
     [
         ("bearer", SecurityScheme::Http(bearer)),
