@@ -92,6 +92,18 @@ pub const REFUSALS_RECORDED_EVERY: Duration = Duration::from_secs(1);
 pub const REFUSALS_FOLDED_FOR: Duration = Duration::from_secs(600);
 /// Refused calls that are told apart; what comes beyond them counts as one.
 pub const REFUSALS_TOLD_APART: usize = 32;
+/// Bytes of a token.
+pub const TOKEN_BYTES_MAX: usize = 8 * 1024;
+/// Keys that tokens may be signed with: each may have to be tried.
+pub const TOKEN_KEYS_MAX: usize = 16;
+/// Bytes of a secret that tokens are signed with: as many as its hash has.
+pub const TOKEN_SECRET_BYTES_MIN: usize = 32;
+/// Tokens that were believed and are remembered.
+pub const TOKENS_REMEMBERED: usize = 1_024;
+/// Callers, or addresses, whose calls are counted apart; the others share one count.
+pub const RATE_BUCKETS_MAX: usize = 65_536;
+/// How often, at most, to look for some of them that need not be counted any more.
+pub const RATE_BUCKETS_SWEPT_EVERY: Duration = Duration::from_secs(1);
 /// Minutes of statistics.
 pub const MINUTES_MAX: usize = 1_440;
 /// Queues whose pace is known.

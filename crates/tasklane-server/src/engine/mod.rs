@@ -1,10 +1,9 @@
 //! The verbs of the server, one file each, apart from HTTP.
 //!
 //! Concurrent submits, claims, settles and heartbeats become batches in front of a store that does
-//! not gather them by itself
-//! ([`batcher`]); each verb has its own, so settles never wait behind submits. A poll that finds
-//! nothing is parked ([`parking`]) until the store hints at something claimable, or until a
-//! submission comes that it can be served with in the same write.
+//! not gather them by itself ([`batcher`]); each verb has its own, so settles never wait behind
+//! submits. A poll that finds nothing is parked ([`parking`]) until the store hints at something
+//! claimable, or until a submission comes that it can be served with in the same write.
 
 mod access;
 mod admission;
@@ -29,6 +28,7 @@ mod operate;
 mod orphan;
 mod parking;
 mod queue;
+mod rate;
 mod readiness;
 mod reading;
 mod refusal;
@@ -41,6 +41,7 @@ mod statistics;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod token;
 mod wait;
 mod worker;
 
@@ -74,6 +75,7 @@ pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
 pub use submit::Arrival;
+pub use token::Vouched;
 
 pub(crate) use reading::{Reading, Share};
 
@@ -100,7 +102,9 @@ pub struct Engine {
     parking: Arc<Parking>,
     roster: Roster,
     keyring: access::Keyring,
-    refusals: std::sync::Mutex<refusal::Refusals>,
+    rates: rate::Rates,
+    tokens: token::Tokens,
+    refusals: Mutex<refusal::Refusals>,
     snapshot: Snapshot,
     alarm: Alarm,
     durability: Durability,
@@ -161,7 +165,9 @@ impl Engine {
             parking,
             roster: Roster::new(settings.clone()),
             keyring: access::Keyring::default(),
-            refusals: std::sync::Mutex::default(),
+            rates: rate::Rates::new(&settings.now()),
+            tokens: token::Tokens::new(&settings.now()),
+            refusals: Mutex::default(),
             snapshot: Snapshot::default(),
             alarm: Alarm::default(),
             durability: store.status().durability,

@@ -118,6 +118,7 @@ pub(crate) async fn submit_batch(
     let bytes = body::read(&engine, request).await?;
     let batch: wire::Batch<'_> = body::parse(&bytes)?;
     receive::check_batch(batch.tasks.len()).map_err(|invalid| Refused::invalid("", &invalid))?;
+    engine.count_tasks(&caller, batch.tasks.len()).map_err(Refused::too_often)?;
     let (mut tasks, mut names) = (Vec::with_capacity(batch.tasks.len()), Default::default());
     for (index, sent) in batch.tasks.iter().enumerate() {
         let task = receive::new_task(&bytes, sent, trace.as_ref(), &mut names)
