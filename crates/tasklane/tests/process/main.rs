@@ -6,6 +6,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod bench;
 mod client;
 mod config;
 mod docs;
@@ -16,4 +17,5 @@ mod server;
 mod signal;
 mod slow;
 mod tls;
+mod top;
 mod worker;
