@@ -16,6 +16,7 @@ test: tools lint unit crash contract
 # What the tests need beyond the Rust toolchain; installed once.
 tools:
 	@command -v curl >/dev/null || { apt-get update -qq && apt-get install -y -qq curl; }
+	@command -v tmux >/dev/null || { apt-get update -qq && apt-get install -y -qq tmux; }
 	@command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny
 
 lint:

@@ -1,15 +1,18 @@
 //! `tasklane`: the server and, later, everything else in one binary.
 
 mod audit;
+mod bench;
 mod config;
 mod doctor;
 mod keys;
 mod log;
 mod machine;
 mod place;
+mod reach;
 mod remote;
 mod serve;
 mod store;
+mod top;
 
 use std::process::ExitCode;
 
@@ -38,6 +41,10 @@ enum Command {
     Keys(keys::Arguments),
     /// Look at the audit log, and verify that nobody changed it.
     Audit(audit::Arguments),
+    /// Watch a server on the terminal: queues, workers, failures, events.
+    Top(top::Arguments),
+    /// Make a load for a server and measure how it bears it.
+    Bench(bench::Arguments),
     /// Look at a running server: what is wrong, and what to do.
     Doctor(doctor::Arguments),
 }
@@ -48,6 +55,8 @@ fn main() -> ExitCode {
         Command::Config(command) => return config::run(&command),
         Command::Keys(arguments) => done(keys::run(&arguments)),
         Command::Audit(arguments) => done(audit::run(&arguments)),
+        Command::Top(arguments) => top::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
     match outcome {

@@ -7,6 +7,7 @@
     reason = "a failed expectation is the test's failure"
 )]
 
+mod bench;
 mod canary;
 mod client;
 mod config;
@@ -18,4 +19,5 @@ mod server;
 mod signal;
 mod slow;
 mod tls;
+mod top;
 mod worker;

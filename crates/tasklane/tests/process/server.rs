@@ -21,8 +21,13 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one on a free port and waits until it says where it listens.
     pub(crate) fn start(folder: &Path, more: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", folder, more)
+    }
+
+    /// The same where it was before.
+    pub(crate) fn start_at(listen: &str, folder: &Path, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tasklane"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--store"])
+            .args(["serve", "--listen", listen, "--log-format", "json", "--store"])
             .arg(format!("sqlite:{}", folder.display()))
             .args(more)
             .stderr(Stdio::piped())
