@@ -2,11 +2,14 @@
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use tasklane_client::call::ListAudit;
 use tasklane_client::wire;
 use tasklane_core::{AuditRecord, Chain, ChainHash};
 use tasklane_store::AuditFrom;
 
-use crate::place::{self, Place, wait};
+use crate::ending::{DONE, Outcome};
+use crate::place::{Place, Where};
+use crate::show::{Cell, List, Paint, Shown, Table, moment, print};
 
 /// Records asked for at once.
 const PAGE: usize = 1_000;
@@ -19,6 +22,7 @@ Examples:
   tasklane audit verify --noted 93:2c26b46b68ffc68f...
       also shows that nobody cut off the end, or wrote all of it anew, since they were noted";
 
+/// Look at the audit log, and verify that nobody changed it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -29,15 +33,15 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// List what operators did and who was refused, the newest first.
+    #[command(after_help = EXAMPLES)]
     List {
         /// How many at most.
         #[arg(long, default_value_t = 50)]
         limit: usize,
-        /// As JSON, one record in a line.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        place: place::Arguments,
+        place: Where,
+        #[command(flatten)]
+        shown: Shown,
     },
     /// Follow the chain from the oldest record that is kept. Fails where it is broken.
     #[command(after_help = EXAMPLES)]
@@ -46,45 +50,45 @@ enum Command {
         #[arg(long, value_parser = noted, value_name = "NUMBER:HASH")]
         noted: Option<(u64, ChainHash)>,
         #[command(flatten)]
-        place: place::Arguments,
+        place: Where,
     },
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    wait(async {
-        match &arguments.command {
-            Command::List { limit, json, place } => list(*limit, *json, &place.open()?).await,
-            Command::Verify { noted, place } => verify(*noted, &place.open()?).await,
-        }
-    })
-}
-
-async fn list(limit: usize, json: bool, place: &Place) -> anyhow::Result<()> {
-    let (mut left, mut from) = (limit, AuditFrom::Newest);
-    while left > 0 {
-        let records = page(place, from, left.min(PAGE)).await?;
-        let Some(last) = records.last() else { break };
-        from = AuditFrom::Before(last.number);
-        left -= records.len().min(left);
-        for record in records.into_iter().map(wire::AuditRecord::of) {
-            match json {
-                true => println!("{}", serde_json::to_string(&record)?),
-                false => println!("{}", line(&record)),
-            }
-        }
+pub(crate) async fn run(arguments: &Arguments) -> Outcome {
+    match &arguments.command {
+        Command::List { limit, place, shown } => list(*limit, &place.open()?, *shown).await?,
+        Command::Verify { noted, place } => verify(*noted, &place.open()?).await?,
     }
-    Ok(())
+    Ok(DONE)
 }
 
-/// One record for people.
-fn line(record: &wire::AuditRecord) -> String {
-    let wire::AuditRecord { number, at, who, action, outcome, count, .. } = record;
-    let target = record.target.as_deref().map(|target| format!(" {target}")).unwrap_or_default();
-    let from = record.from.as_deref().map(|from| format!(" from {from}")).unwrap_or_default();
-    let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
-    // What callers sent stays on its line.
-    let text = format!("{number}  {at}  {who}{from}: {action}{target}: {outcome}{times}");
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+async fn list(limit: usize, place: &Place, shown: Shown) -> anyhow::Result<()> {
+    let (mut records, mut from) = (Vec::new(), AuditFrom::Newest);
+    while records.len() < limit {
+        let page = page(place, from, PAGE.min(limit - records.len())).await?;
+        let Some(last) = page.last() else { break };
+        from = AuditFrom::Before(last.number);
+        records.extend(page.into_iter().map(wire::AuditRecord::of));
+    }
+    shown.many(&List::whole("records", records), table)
+}
+
+/// Records in rows.
+fn table(records: &[wire::AuditRecord]) -> Table {
+    let headings = ["NUMBER", "TIME", "WHO", "FROM", "TIMES", "OUTCOME", "ACTION"];
+    Table::of(&headings, records, |record| {
+        let target = record.target.as_deref().map(|target| format!(" {target}"));
+        let paint = if &*record.outcome == "done" { Paint::Plain } else { Paint::Doubtful };
+        vec![
+            Cell::number(record.number),
+            Cell::new(moment(record.at)),
+            Cell::new(&record.who),
+            Cell::some(record.from.as_ref()),
+            Cell::number(record.count),
+            Cell::new(&record.outcome).painted(paint),
+            Cell::new(format!("{}{}", record.action, target.unwrap_or_default())),
+        ]
+    })
 }
 
 async fn verify(noted: Option<(u64, ChainHash)>, place: &Place) -> anyhow::Result<()> {
@@ -101,13 +105,12 @@ async fn verify(noted: Option<(u64, ChainHash)>, place: &Place) -> anyhow::Resul
         }
     }
     match chain.finish()? {
-        None => println!("whole: there are no records yet"),
-        Some((first, last, hash)) => {
-            println!("whole: records {first} to {last}");
-            println!("note elsewhere, to compare later: --noted {last}:{hash}");
-        }
+        None => print("whole: there are no records yet\n"),
+        Some((first, last, hash)) => print(&format!(
+            "whole: records {first} to {last}\nnote elsewhere, to compare later: --noted \
+             {last}:{hash}\n"
+        )),
     }
-    Ok(())
 }
 
 async fn page(place: &Place, from: AuditFrom, limit: usize) -> anyhow::Result<Vec<AuditRecord>> {
@@ -115,14 +118,14 @@ async fn page(place: &Place, from: AuditFrom, limit: usize) -> anyhow::Result<Ve
         Place::Store(store) => return Ok(store.audit(from, limit).await?),
         Place::Server(server) => server,
     };
-    let path = match from {
-        AuditFrom::After(after) => {
-            format!("/admin/audit?oldest_first=true&limit={limit}&cursor={after}")
-        }
-        AuditFrom::Before(before) => format!("/admin/audit?limit={limit}&cursor={before}"),
-        AuditFrom::Newest => format!("/admin/audit?limit={limit}"),
+    let cursor = |number: u64| Some(number.to_string().into());
+    let (oldest_first, cursor) = match from {
+        AuditFrom::After(after) => (true, cursor(after)),
+        AuditFrom::Before(before) => (false, cursor(before)),
+        AuditFrom::Newest => (false, None),
     };
-    let page: wire::AuditPage = server.call("GET", &path, None::<&()>).await?;
+    let limit = u32::try_from(limit).ok();
+    let page = server.list_audit(&ListAudit { oldest_first, limit, cursor }).await?;
     let read = |record: wire::AuditRecord| Ok(record.read()?);
     page.records.into_iter().map(read).collect()
 }

@@ -12,7 +12,14 @@ use tasklane_core::{
 use tasklane_sqlite::SystemRandom;
 use tasklane_store::{ApiKeyRefusal, Store};
 
-use crate::place::{self, Place, wait};
+use crate::consent::Consent;
+use crate::ending::{DONE, Outcome, Stop};
+use crate::place::{Place, StorePlace, Where};
+use crate::show::{Cell, List, Paint, Shown, Table, clean, moment, print};
+use crate::value::span;
+
+/// Keys asked for at once.
+const PAGE: u32 = 1_000;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,12 +31,13 @@ Examples:
   tasklane keys create --name mailer --scope submit,read --queue 'mail*' --expires 90d
   tasklane keys create --name 'mail workers' --scope work --queue 'mail*'
   tasklane keys list
-  tasklane keys revoke tl_0123456789ab
+  tasklane keys revoke tl_0123456789ab --yes
 
 Scopes: submit (bring tasks in, cancel one), read (look), work (be a worker), operate (change tasks,
 queues and workers), admin (keys, audit log, clean-ups, backups). None includes another. Queues and
 types bound them; what is out of a key's reach is not there for it.";
 
+/// Make, list and revoke API keys.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -46,7 +54,7 @@ enum Command {
         #[arg(long, default_value = "admin")]
         name: String,
         #[command(flatten)]
-        place: place::Arguments,
+        store: StorePlace,
     },
     /// Make a key and show it once.
     #[command(after_help = EXAMPLES)]
@@ -67,43 +75,48 @@ enum Command {
         #[arg(long, value_parser = span, value_name = "TIME")]
         expires: Option<Duration>,
         #[command(flatten)]
-        place: place::Arguments,
+        place: Where,
     },
     /// List keys.
+    #[command(after_help = EXAMPLES)]
     List {
-        /// As JSON, one key in a line.
-        #[arg(long)]
-        json: bool,
         #[command(flatten)]
-        place: place::Arguments,
+        place: Where,
+        #[command(flatten)]
+        shown: Shown,
     },
     /// Take a key back for good.
+    #[command(after_help = EXAMPLES)]
     Revoke {
         /// Its visible beginning: tl_ and twelve digits.
         id: ApiKeyId,
         #[command(flatten)]
-        place: place::Arguments,
+        consent: Consent,
+        #[command(flatten)]
+        place: Where,
     },
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    wait(async {
-        match &arguments.command {
-            Command::Bootstrap { name, place } => bootstrap(name, place).await,
-            Command::Create { name, scopes, queues, types, expires, place } => {
-                let reach = Reach { queues: names(queues)?, types: names(types)? };
-                let scope = |verb: &Verb| Scope { verb: *verb, reach: reach.clone() };
-                let grants = Grants::new(scopes.iter().map(scope))?;
-                create(name, grants, *expires, &place.open()?).await
-            }
-            Command::List { json, place } => list(*json, &place.open()?).await,
-            Command::Revoke { id, place } => revoke(*id, &place.open()?).await,
+pub(crate) async fn run(arguments: &Arguments) -> Outcome {
+    match &arguments.command {
+        Command::Bootstrap { name, store } => bootstrap(name, store).await?,
+        Command::Create { name, scopes, queues, types, expires, place } => {
+            let reach = Reach { queues: names(queues)?, types: names(types)? };
+            let scope = |verb: &Verb| Scope { verb: *verb, reach: reach.clone() };
+            let grants = Grants::new(scopes.iter().map(scope))?;
+            create(name, grants, *expires, &place.open()?).await?;
         }
-    })
+        Command::List { place, shown } => list(&place.open()?, *shown).await?,
+        Command::Revoke { id, consent, place } => {
+            consent.ask(&format!("the key {id} will open nothing any more"))?;
+            revoke(*id, &place.open()?).await?;
+        }
+    }
+    Ok(DONE)
 }
 
-async fn bootstrap(name: &str, place: &place::Arguments) -> anyhow::Result<()> {
-    let store = place.open_store()?;
+async fn bootstrap(name: &str, store: &StorePlace) -> anyhow::Result<()> {
+    let store = store.open()?;
     let now = store.now();
     let opens = |key: &ApiKey| key.is_good(now) && key.grants.reach(Verb::Admin).is_some();
     if let Some(key) = store.api_keys().await?.into_iter().find(opens) {
@@ -115,7 +128,7 @@ async fn bootstrap(name: &str, place: &place::Arguments) -> anyhow::Result<()> {
             key.id
         );
     }
-    show(&make_first(store.as_ref(), name).await?);
+    show(&make_first(store.as_ref(), name).await?)?;
     eprintln!("From now on `tasklane serve` on this store asks everybody for a key.");
     Ok(())
 }
@@ -133,7 +146,7 @@ async fn create(
 ) -> anyhow::Result<()> {
     match place {
         Place::Store(store) => {
-            show(&add(store.as_ref(), name, grants, expires, "keys create").await?);
+            show(&add(store.as_ref(), name, grants, expires, "keys create").await?)?;
         }
         Place::Server(server) => {
             let wanted = wire::NewKey {
@@ -142,8 +155,7 @@ async fn create(
                 expires_at: None,
                 expires_in_seconds: expires.map(wire::Seconds),
             };
-            let made: wire::MadeKey = server.call("POST", "/admin/keys", Some(&wanted)).await?;
-            show(&made.secret.parse()?);
+            show(&server.create_key(&wanted).await?.secret.parse()?)?;
         }
     }
     Ok(())
@@ -169,73 +181,74 @@ async fn add(
 }
 
 /// The key alone goes to the output, so that a script can take it.
-fn show(credential: &Credential) {
+fn show(credential: &Credential) -> anyhow::Result<()> {
     eprintln!("The key. It is shown this once; only a hash of it is kept:");
-    println!("{}", credential.reveal());
+    print(&format!("{}\n", credential.reveal()))
 }
 
-async fn list(json: bool, place: &Place) -> anyhow::Result<()> {
+async fn list(place: &Place, shown: Shown) -> anyhow::Result<()> {
     let keys = match place {
         Place::Store(store) => {
             let now = store.now();
             store.api_keys().await?.iter().map(|key| wire::Key::of(key, now)).collect()
         }
         Place::Server(server) => {
-            let (mut keys, mut next) = (Vec::new(), String::new());
+            let (mut keys, mut cursor) = (Vec::new(), None);
             loop {
-                let path = format!("/admin/keys?limit=1000{next}");
-                let page: wire::KeyPage = server.call("GET", &path, None::<&()>).await?;
+                let page = server.list_keys(Some(PAGE), cursor.as_deref()).await?;
                 keys.extend(page.keys);
-                match page.next_cursor {
-                    Some(cursor) => next = format!("&cursor={cursor}"),
-                    None => break keys,
+                cursor = page.next_cursor;
+                if cursor.is_none() {
+                    break keys;
                 }
             }
         }
     };
-    for key in keys {
-        match json {
-            true => println!("{}", serde_json::to_string(&key)?),
-            false => println!("{}", line(&key)),
-        }
-    }
-    Ok(())
+    shown.many(&List::whole("keys", keys), table)
 }
 
-/// One key for people.
-fn line(key: &wire::Key) -> String {
-    let scope = |scope: &wire::Scope| {
-        let bound = |what: &str, names: &Option<Vec<Box<str>>>| match names {
-            None => String::new(),
-            Some(names) => format!(" {what} {}", names.join(" ")),
+/// Keys in rows.
+fn table(keys: &[wire::Key]) -> Table {
+    Table::of(&["ID", "NAME", "STATE", "GOOD", "SCOPES"], keys, |key| {
+        let good = match (key.expires_at, key.revoked_at) {
+            (_, Some(at)) => format!("not since {}", moment(at)),
+            (Some(at), None) => format!("until {}", moment(at)),
+            (None, None) => "for ever".to_owned(),
         };
-        let (queues, types) = (bound("in", &scope.queues), bound("of", &scope.types));
-        format!("{}{queues}{types}", scope.verb)
+        let paint = if key.state == "active" { Paint::Good } else { Paint::Faint };
+        let scopes: Vec<_> = key.scopes.iter().map(scope).collect();
+        vec![
+            Cell::new(&key.id),
+            Cell::new(&key.name),
+            Cell::new(&key.state).painted(paint),
+            Cell::new(good),
+            Cell::new(scopes.join(", ")),
+        ]
+    })
+}
+
+fn scope(scope: &wire::Scope) -> String {
+    let bound = |what: &str, names: &Option<Vec<Box<str>>>| match names {
+        None => String::new(),
+        Some(names) => format!(" {what} {}", names.join(" ")),
     };
-    let scopes: Vec<_> = key.scopes.iter().map(scope).collect();
-    let until = match (&key.expires_at, &key.revoked_at) {
-        (_, Some(at)) => format!("since {at}"),
-        (Some(at), None) => format!("until {at}"),
-        (None, None) => "for ever".to_owned(),
-    };
-    format!("{}  {:8} {until}  {:?}  {}", key.id, key.state, key.name, scopes.join(", "))
+    let (queues, types) = (bound("in", &scope.queues), bound("of", &scope.types));
+    format!("{}{queues}{types}", scope.verb)
 }
 
 async fn revoke(id: ApiKeyId, place: &Place) -> anyhow::Result<()> {
     let name = match place {
         Place::Store(store) => {
-            let Some(key) = store.revoke_api_key(id).await? else { bail!("there is no key {id}") };
+            let Some(key) = store.revoke_api_key(id).await? else {
+                return Err(Stop::NotFound(format!("there is no key {id}")).into());
+            };
             let entry = AuditEntry::new(&Who::Machine, "keys revoke", AuditEntry::DONE);
             store.append_audit(vec![entry.on(&id.to_string())]).await?;
             key.name
         }
-        Place::Server(server) => {
-            let path = format!("/admin/keys/{id}");
-            let key: wire::Key = server.call("DELETE", &path, None::<&()>).await?;
-            key.name
-        }
+        Place::Server(server) => server.revoke_key(&id.to_string()).await?.name,
     };
-    eprintln!("{id} ({name}) opens nothing any more.");
+    eprintln!("{id} ({}) opens nothing any more.", clean(&name));
     Ok(())
 }
 
@@ -248,34 +261,4 @@ fn names(patterns: &[String]) -> anyhow::Result<Names> {
         .map(|text| Pattern::new(text).with_context(|| format!("{text:?}")))
         .collect::<anyhow::Result<Vec<_>>>()?;
     Ok(Names::matching(patterns)?)
-}
-
-/// `45s`, `30m`, `12h` or `90d`.
-fn span(text: &str) -> Result<Duration, String> {
-    let bad = || format!("{text:?} is no time: give a number with s, m, h or d, for example 90d");
-    let unit = text.chars().next_back().ok_or_else(bad)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => return Err(bad()),
-    };
-    let number = text.strip_suffix(unit).and_then(|number| number.parse::<u64>().ok());
-    let seconds = number.and_then(|number| number.checked_mul(seconds)).ok_or_else(bad)?;
-    Ok(Duration::from_secs(seconds))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_a_unit() {
-        assert_eq!(span("90d"), Ok(Duration::from_secs(90 * 86_400)));
-        assert_eq!(span("12h"), Ok(Duration::from_secs(12 * 3_600)));
-        for bad in ["", "90", "d", "-1d", "1.5h", "1w", "99999999999999999999d", "é"] {
-            assert!(span(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -1,74 +1,136 @@
-//! `tasklane`: the server and, later, everything else in one binary.
+//! `tasklane`: the server, and everything that operators and producers ask of it, in one binary.
 
+mod advice;
 mod audit;
 mod bench;
+mod completions;
 mod config;
+mod connection;
+mod consent;
 mod doctor;
+mod ending;
 mod keys;
 mod log;
 mod machine;
+mod page;
 mod place;
 mod reach;
-mod remote;
 mod serve;
+mod show;
 mod store;
 mod top;
+mod value;
+mod verb;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::task::block_in_place;
+
+use ending::Outcome;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+const EXAMPLES: &str = "\
+Examples:
+  tasklane serve                                           # a server on this machine
+  tasklane submit email.send '{\"to\": \"ada@example.org\"}'
+  tasklane list --state pending
+  tasklane explain ID                                      # why it is not running yet
+  tasklane dlq summary                                     # what goes wrong";
+
 /// A task queue: submit tasks over HTTP, let workers claim them by priority, lose nothing.
 #[derive(Debug, Parser)]
 #[command(name = "tasklane", version, propagate_version = true)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", ending::CODES))]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one of them, for as long as it runs")]
 enum Command {
     /// Run a server.
     #[command(after_help = serve::EXAMPLE)]
     Serve(config::Flags),
+    Submit(verb::Submit),
+    Get(verb::Get),
+    List(verb::List),
+    Wait(verb::Wait),
+    Cancel(verb::Cancel),
+    Retry(verb::Retry),
+    History(verb::History),
+    Explain(verb::Explain),
+    #[command(name = "dlq")]
+    DeadLetters(verb::DeadLetters),
+    Queues(verb::Queues),
+    Pause(verb::Pause),
+    Resume(verb::Resume),
+    Purge(verb::Purge),
+    Workers(verb::Workers),
+    Drain(verb::Drain),
+    Stats(verb::Stats),
+    Events(verb::Events),
+    Backup(verb::Backup),
+    Restore(verb::Restore),
+    Check(verb::Check),
+    Keys(keys::Arguments),
+    Audit(audit::Arguments),
     /// Look at settings: what is wrong, what is in force, what there is.
     #[command(subcommand, after_help = config::EXAMPLE)]
     Config(config::Command),
-    /// Make, list and revoke API keys.
-    Keys(keys::Arguments),
-    /// Look at the audit log, and verify that nobody changed it.
-    Audit(audit::Arguments),
     /// Watch a server on the terminal: queues, workers, failures, events.
     Top(top::Arguments),
     /// Make a load for a server and measure how it bears it.
     Bench(bench::Arguments),
-    /// Look at a running server: what is wrong, and what to do.
     Doctor(doctor::Arguments),
+    Completions(completions::Completions),
+    /// Print the page of the documentation.
+    #[command(hide = true)]
+    Page,
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
-        Command::Serve(flags) => done(serve::run(&flags)),
-        Command::Config(command) => return config::run(&command),
-        Command::Keys(arguments) => done(keys::run(&arguments)),
-        Command::Audit(arguments) => done(audit::run(&arguments)),
-        Command::Top(arguments) => top::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("tasklane: {error:#}");
-            ExitCode::FAILURE
-        }
+    let command = Arguments::parse().command;
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => ending::end(runtime.block_on(run(command))),
+        Err(error) => ending::end(Err(error.into())),
     }
 }
 
-/// A command that has done what it should.
-fn done(outcome: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
-    outcome.map(|()| ExitCode::SUCCESS)
+async fn run(command: Command) -> Outcome {
+    match command {
+        Command::Serve(flags) => serve::run(&flags).await,
+        Command::Submit(verb) => verb.run().await,
+        Command::Get(verb) => verb.run().await,
+        Command::List(verb) => verb.run().await,
+        Command::Wait(verb) => verb.run().await,
+        Command::Cancel(verb) => verb.run().await,
+        Command::Retry(verb) => verb.run().await,
+        Command::History(verb) => verb.run().await,
+        Command::Explain(verb) => verb.run().await,
+        Command::DeadLetters(verb) => verb.run().await,
+        Command::Queues(verb) => verb.run().await,
+        Command::Pause(verb) => verb.run().await,
+        Command::Resume(verb) => verb.run().await,
+        Command::Purge(verb) => verb.run().await,
+        Command::Workers(verb) => verb.run().await,
+        Command::Drain(verb) => verb.run().await,
+        Command::Stats(verb) => verb.run().await,
+        Command::Events(verb) => verb.run().await,
+        Command::Backup(verb) => verb.run().await,
+        Command::Restore(verb) => verb.run().await,
+        Command::Check(verb) => verb.run().await,
+        Command::Keys(arguments) => keys::run(&arguments).await,
+        Command::Audit(arguments) => audit::run(&arguments).await,
+        Command::Config(command) => Ok(config::run(&command)),
+        // These two have threads and a runtime of their own.
+        Command::Top(arguments) => block_in_place(|| top::run(&arguments)),
+        Command::Bench(arguments) => block_in_place(|| bench::run(&arguments)),
+        Command::Doctor(arguments) => doctor::run(&arguments).await,
+        Command::Completions(completions) => completions.run(),
+        Command::Page => page::run(),
+    }
 }

@@ -5,50 +5,74 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use tasklane_client::Client;
+use tasklane_sqlite::Options;
 use tasklane_store::{Store, StoreError};
 
 use crate::config::{self, Effective, Sources};
-use crate::remote::{Remote, Secure};
+use crate::connection::Connection;
+use crate::ending::usage;
 use crate::store;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// A running server, for example http://127.0.0.1:7170 or https://queue.example.org; its key is taken from the environment
-    /// variable TASKLANE_API_KEY.
-    #[arg(long, env = "TASKLANE_SERVER", value_name = "URL")]
-    server: Option<String>,
+pub(crate) struct Where {
     #[command(flatten)]
-    secure: Secure,
+    server: Connection,
+    #[command(flatten)]
+    store: StorePlace,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StorePlace {
     /// Without a server: the store itself, while no server has it open. As the server's own setting,
     /// it can also stand in a file or in TASKLANE_STORE.
-    #[arg(long, value_name = "STORE")]
+    #[arg(long, value_name = "STORE", help_heading = "Store")]
     store: Option<String>,
     /// The server's file of settings, for the store it names [env: TASKLANE_CONFIG]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Store")]
     config: Option<PathBuf>,
 }
 
 /// What a command works on.
 pub(crate) enum Place {
     /// A server.
-    Server(Remote),
+    Server(Client),
     /// A store that nobody else has open.
     Store(Arc<dyn Store>),
 }
 
-impl Arguments {
+impl Where {
+    /// The store if it is named by a flag; else the server that is named; else the store.
     pub(crate) fn open(&self) -> anyhow::Result<Place> {
-        match &self.server {
-            Some(server) => Ok(Place::Server(Remote::new(server, &self.secure)?)),
-            None => Ok(Place::Store(self.open_store()?)),
+        if self.store.is_named() && self.server.is_given() {
+            return Err(usage("give a server or a store, not both"));
         }
+        if self.store.is_named() {
+            return self.store.open().map(Place::Store);
+        }
+        match self.server.named()? {
+            Some(target) => target.client().map(Place::Server),
+            None => self.store.open().map(Place::Store),
+        }
+    }
+}
+
+impl StorePlace {
+    const fn is_named(&self) -> bool {
+        self.store.is_some() || self.config.is_some()
+    }
+
+    /// Its address, and how it is opened.
+    pub(crate) fn address(&self) -> anyhow::Result<(String, Options)> {
+        let given = self.store.iter().map(|store| ("store".to_owned(), store.clone())).collect();
+        let loaded = config::load(&Sources::new(self.config.as_deref(), given))?;
+        let Effective { store, options, .. } = loaded.effective;
+        Ok((store, options))
     }
 
     /// The store itself.
-    pub(crate) fn open_store(&self) -> anyhow::Result<Arc<dyn Store>> {
-        let given = self.store.iter().map(|store| ("store".to_owned(), store.clone())).collect();
-        let loaded = config::load(&Sources::new(self.config.as_deref(), given))?;
-        let Effective { store: place, options, .. } = loaded.effective;
+    pub(crate) fn open(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let (place, options) = self.address()?;
         if place.starts_with("memory:") {
             bail!(
                 "a store in memory lives in its server: give --server URL, and start it with\n  \
@@ -67,7 +91,7 @@ impl Arguments {
     }
 }
 
-/// Runs what a command has to wait for.
+/// Runs what a command has to wait for, where none runs yet.
 pub(crate) fn wait<T>(call: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start a runtime")?.block_on(call)

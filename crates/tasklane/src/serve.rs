@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Auth, Effective, Flags, Reloading};
+use crate::ending::{DONE, Outcome};
 use crate::{keys, log, machine, store};
 
 pub(crate) const EXAMPLE: &str = "\
@@ -26,7 +27,7 @@ Examples:
 
 `tasklane config default` prints a file with every setting.";
 
-pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
+pub(crate) async fn run(flags: &Flags) -> Outcome {
     let sources = flags.sources();
     let loaded = config::load(&sources)?;
     let effective = loaded.effective.clone();
@@ -35,8 +36,8 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
         tracing::warn!("{warning}");
     }
     let reloading = Reloading::new(sources, loaded, log);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(effective, reloading))
+    serve(effective, reloading).await?;
+    Ok(DONE)
 }
 
 async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()> {

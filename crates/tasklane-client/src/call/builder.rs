@@ -10,7 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::backoff::Retries;
 use super::client::{Client, Inner};
-use super::connect::Connector;
+use super::connect::{Connector, TlsFiles};
 use super::error::Error;
 use crate::limits::{CALL_WITHIN, CONNECT_WITHIN, IDLE_MAX};
 
@@ -19,7 +19,7 @@ use crate::limits::{CALL_WITHIN, CONNECT_WITHIN, IDLE_MAX};
 pub struct ClientBuilder {
     server: String,
     api_key: Option<String>,
-    authorities: Option<PathBuf>,
+    tls: TlsFiles,
     call_within: Duration,
     connect_within: Duration,
     retries: Retries,
@@ -30,7 +30,7 @@ impl ClientBuilder {
         Self {
             server: server.into(),
             api_key: None,
-            authorities: None,
+            tls: TlsFiles::default(),
             call_within: CALL_WITHIN,
             connect_within: CONNECT_WITHIN,
             retries: Retries::default(),
@@ -46,7 +46,14 @@ impl ClientBuilder {
     /// A file with the authorities to trust, in PEM, for a server with `https`; those of the
     /// system if absent. Needs the feature `tls`.
     pub fn authorities(mut self, file: impl Into<PathBuf>) -> Self {
-        self.authorities = Some(file.into());
+        self.tls.authorities = Some(file.into());
+        self
+    }
+
+    /// A certificate to show to a server that asks for one, and its private key, in PEM. Needs the
+    /// feature `tls`.
+    pub fn certificate(mut self, file: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls.certificate = Some((file.into(), key.into()));
         self
     }
 
@@ -72,7 +79,7 @@ impl ClientBuilder {
     pub fn build(self) -> Result<Client, Error> {
         let base = base(&self.server)?;
         let key = self.api_key.as_deref().map(bearer).transpose()?;
-        let connector = Connector::new(&base, self.authorities.as_deref(), self.connect_within)?;
+        let connector = Connector::new(&base, &self.tls, self.connect_within)?;
         let pool = legacy::Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_MAX)
             .pool_timer(TokioTimer::new())

@@ -1,7 +1,7 @@
 //! Connections to a server.
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -16,6 +16,14 @@ use tower_service::Service;
 use super::error::Error;
 #[cfg(feature = "tls")]
 use super::tls::{Secured, Tls};
+
+/// What TLS is spoken with, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct TlsFiles {
+    pub(super) authorities: Option<PathBuf>,
+    /// A certificate to show, and its key.
+    pub(super) certificate: Option<(PathBuf, PathBuf)>,
+}
 
 /// Makes connections for the pool.
 #[derive(Clone)]
@@ -35,24 +43,20 @@ pub(super) enum Stream {
 type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 impl Connector {
-    pub(super) fn new(
-        base: &Uri,
-        authorities: Option<&Path>,
-        within: Duration,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(base: &Uri, files: &TlsFiles, within: Duration) -> Result<Self, Error> {
         let secure = base.scheme_str() == Some("https");
         let mut plain = HttpConnector::new();
         plain.set_nodelay(true);
         plain.set_connect_timeout(Some(within));
         plain.enforce_http(false);
         #[cfg(not(feature = "tls"))]
-        if secure || authorities.is_some() {
+        if secure || *files != TlsFiles::default() {
             return Err(Error::Usage("this program is built without https".into()));
         }
         Ok(Self {
             plain,
             #[cfg(feature = "tls")]
-            tls: secure.then(|| Tls::new(authorities, within)).transpose()?,
+            tls: secure.then(|| Tls::new(files, within)).transpose()?,
         })
     }
 }

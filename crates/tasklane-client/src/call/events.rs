@@ -59,7 +59,7 @@ impl Client {
             };
             match tries.next(None).filter(|_| failed.fate != Fate::Decided) {
                 Some(delay) => sleep(delay).await,
-                None => return Err(failed.error),
+                None => return Err(self.named(failed.error)),
             }
         }
     }

@@ -79,8 +79,18 @@ impl Client {
             };
             match backoff.next(retry_after).filter(|_| again) {
                 Some(delay) => tokio::time::sleep(delay).await,
-                None => return Err(error),
+                None => return Err(self.named(error)),
             }
+        }
+    }
+
+    /// Says which server was not reached.
+    pub(super) fn named(&self, error: Error) -> Error {
+        match error {
+            Error::Unreachable(reason) => {
+                Error::Unreachable(format!("{}: {reason}", self.server()))
+            }
+            other => other,
         }
     }
 

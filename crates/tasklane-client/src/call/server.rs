@@ -14,13 +14,17 @@ impl Client {
 
     /// Whether the server takes work: its store writes, and it is not about to end.
     pub async fn is_ready(&self) -> Result<bool, Error> {
-        match self.try_once(&Call::get("/readyz")).await {
-            Ok(_) => Ok(true),
-            Err(failed) if failed.error.problem().is_some_and(|problem| problem.status == 503) => {
-                Ok(false)
-            }
-            Err(failed) => Err(failed.error),
+        match self.get_readiness().await {
+            Ok(()) => Ok(true),
+            Err(error) if error.problem().is_some_and(|problem| problem.status == 503) => Ok(false),
+            Err(error) => Err(error),
         }
+    }
+
+    /// The same, with the reason as an error. Asks once.
+    pub async fn get_readiness(&self) -> Result<(), Error> {
+        let asked = self.try_once(&Call::get("/readyz")).await;
+        asked.map(|_| ()).map_err(|failed| self.named(failed.error))
     }
 
     /// The server's metrics in the text format of Prometheus.

@@ -11,9 +11,10 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use super::connect::TlsFiles;
 use super::error::Error;
 
 /// Names another file with the authorities of the system, by a convention of many programs.
@@ -33,8 +34,10 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Trusts the authorities in a file; without one, those of the system.
-    pub(super) fn new(authorities: Option<&Path>, within: Duration) -> Result<Self, Error> {
+    /// Trusts the authorities in a file; without one, those of the system. Shows a certificate to
+    /// servers that ask for one, if it has one.
+    pub(super) fn new(files: &TlsFiles, within: Duration) -> Result<Self, Error> {
+        let authorities = files.authorities.as_deref();
         let file = authorities.map_or_else(system_file, Path::to_owned);
         let wrong = |reason: String| {
             Error::Usage(format!("the authorities to trust in {}: {reason}", file.display()))
@@ -47,11 +50,24 @@ impl Tls {
         if roots.is_empty() {
             return Err(wrong("there is no certificate".into()));
         }
-        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| wrong(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match &files.certificate {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let wrong = |file: &Path, reason: String| {
+                    let file = file.display();
+                    Error::Usage(format!("the certificate to show, in {file}: {reason}"))
+                };
+                let (chain, key) = (chain(certificate), PrivateKeyDer::from_pem_file(key));
+                let chain = chain.map_err(|error| wrong(certificate, error.to_string()))?;
+                let key = key.map_err(|error| wrong(certificate, format!("its key: {error}")))?;
+                let config = builder.with_client_auth_cert(chain, key);
+                config.map_err(|error| wrong(certificate, error.to_string()))?
+            }
+        };
         Ok(Self { connector: TlsConnector::from(Arc::new(config)), within })
     }
 
@@ -62,6 +78,10 @@ impl Tls {
         let handshake = timeout(self.within, self.connector.connect(name, stream));
         handshake.await.map_err(|_| io::Error::other("no TLS within the time"))?
     }
+}
+
+fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
+    CertificateDer::pem_file_iter(file)?.collect()
 }
 
 fn system_file() -> PathBuf {

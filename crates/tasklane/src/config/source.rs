@@ -40,9 +40,12 @@ pub(crate) struct Sources {
 /// The variable that names the file.
 const CONFIG: &str = "TASKLANE_CONFIG";
 /// Variables of commands that call a server.
-const CALLERS: [&str; 5] = [
+const CALLERS: [&str; 8] = [
     "TASKLANE_SERVER",
+    "TASKLANE_PROFILE",
+    "TASKLANE_PROFILES",
     "TASKLANE_API_KEY",
+    "TASKLANE_API_KEY_FILE",
     "TASKLANE_CA",
     "TASKLANE_CLIENT_CERTIFICATE",
     "TASKLANE_CLIENT_KEY",

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tasklane_client::wire;
 
 use super::look::{Seen, Shown};
+use crate::show::Paint;
 
 /// What is thought of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -22,6 +23,15 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
+    pub(super) const fn paint(self) -> Paint {
+        match self {
+            Self::Ok => Paint::Good,
+            Self::Warning => Paint::Doubtful,
+            Self::Problem => Paint::Bad,
+            Self::Unknown => Paint::Faint,
+        }
+    }
+
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -275,8 +285,8 @@ fn workers(stats: &wire::QueueStats) -> Finding {
     }
 }
 
-fn queues(page: &wire::QueuePage) -> Finding {
-    let paused = || page.queues.iter().filter(|queue| queue.paused);
+fn queues(queues: &Vec<wire::Queue>) -> Finding {
+    let paused = || queues.iter().filter(|queue| queue.paused);
     let waiting: u64 = paused().map(|queue| queue.depth).sum();
     let names: Vec<&str> = paused().map(|queue| queue.name.as_ref()).take(NAMES_SHOWN).collect();
     let found = format!("{} paused: {}", paused().count(), names.join(", "));

@@ -2,10 +2,8 @@
 
 use std::time::{Instant, SystemTime};
 
-use serde::de::DeserializeOwned;
 use tasklane_client::wire;
-
-use crate::remote::Remote;
+use tasklane_client::{Client, Error, ErrorClass};
 
 /// What was seen of a server. What it did not show is an error in its own words.
 #[derive(Debug)]
@@ -22,19 +20,21 @@ pub(super) struct Seen {
     /// How far its clock is before ours in seconds, and how exactly that is known.
     pub(super) clock: Option<(f64, f64)>,
     pub(super) stats: Shown<wire::QueueStats>,
-    pub(super) queues: Shown<wire::QueuePage>,
+    pub(super) queues: Shown<Vec<wire::Queue>>,
     pub(super) minutes: Shown<wire::Minutes>,
 }
 
 /// What was asked for, or the status of the refusal and its words.
 pub(super) type Shown<T> = Result<T, (u16, String)>;
 
+/// How far back to look for dead letters.
+const MINUTES: u32 = 10;
 const UNASKED: &str = "nobody could be asked";
 
-pub(super) async fn look(remote: &Remote, url: &str) -> Seen {
+pub(super) async fn look(client: &Client, has_key: bool) -> Seen {
     let mut seen = Seen {
-        url: url.to_owned(),
-        has_key: remote.has_key(),
+        url: client.server().to_owned(),
+        has_key,
         reached: Ok(()),
         ready: Err(UNASKED.to_owned()),
         health: unasked(),
@@ -43,21 +43,21 @@ pub(super) async fn look(remote: &Remote, url: &str) -> Seen {
         queues: unasked(),
         minutes: unasked(),
     };
-    seen.ready = match remote.ask("/readyz").await {
-        Ok((200, _)) => Ok(()),
-        Ok((_, text)) => Err(words(&text)),
-        Err(error) => {
-            seen.reached = Err(format!("{error:#}"));
+    seen.ready = match client.get_readiness().await {
+        Ok(()) => Ok(()),
+        Err(error) if error.class() == ErrorClass::Unreachable => {
+            seen.reached = Err(error.to_string());
             return seen;
         }
+        Err(error) => Err(words(&error)),
     };
     let asked = Instant::now();
-    seen.health = read(remote, "/admin/health").await;
+    seen.health = shown(client.get_health().await);
     let took = asked.elapsed().as_secs_f64();
     seen.clock = seen.health.as_ref().ok().map(|health| (ahead(health) + took / 2.0, took / 2.0));
-    seen.stats = read(remote, "/api/v1/queue/stats").await;
-    seen.queues = read(remote, "/admin/queues").await;
-    seen.minutes = read(remote, "/api/v1/stats/minutes?minutes=10").await;
+    seen.stats = shown(client.queue_stats(None).await);
+    seen.queues = shown(client.list_queues().await);
+    seen.minutes = shown(client.minutes(Some(MINUTES)).await);
     seen
 }
 
@@ -67,21 +67,16 @@ fn ahead(health: &wire::Health) -> f64 {
     health.now.0.as_micros() as f64 / 1e6 - ours.as_secs_f64()
 }
 
-async fn read<T: DeserializeOwned>(remote: &Remote, path: &str) -> Shown<T> {
-    match remote.ask(path).await {
-        Ok((200, text)) => {
-            let other = |error| (200, format!("the answer of {path} is not as expected: {error}"));
-            serde_json::from_str(&text).map_err(other)
-        }
-        Ok((status, text)) => Err((status, words(&text))),
-        Err(error) => Err((0, format!("{error:#}"))),
-    }
+fn shown<T>(answer: Result<T, Error>) -> Shown<T> {
+    answer.map_err(|error| {
+        let status = error.problem().map_or(0, |problem| problem.status);
+        (status, words(&error))
+    })
 }
 
 /// What a refusal says.
-fn words(text: &str) -> String {
-    let problem = serde_json::from_str::<wire::Problem>(text);
-    problem.map_or_else(|_| text.trim().to_owned(), |problem| problem.detail.to_string())
+fn words(error: &Error) -> String {
+    error.problem().map_or_else(|| error.to_string(), |problem| problem.detail.to_string())
 }
 
 fn unasked<T>() -> Shown<T> {

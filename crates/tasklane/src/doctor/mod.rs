@@ -10,15 +10,13 @@ mod tests;
 
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
-use crate::place::wait;
-use crate::remote::{Remote, Secure};
+use crate::connection::Connection;
+use crate::ending::{DONE, Outcome, UNREACHABLE, not_as_it_should_be};
+use crate::show::{Colours, Format, Shown, clean, line};
 use check::{Finding, Verdict};
-
-/// Nobody could be asked.
-const UNREACHABLE: u8 = 4;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,30 +27,14 @@ Examples:
 Exit codes: 0 nothing is wrong (there may be warnings), 1 something is, 4 the server cannot be
 reached. A key with the scope read sees most; one that is not bounded sees all.";
 
+/// Look at a running server: what is wrong, and what to do.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The server; its key is taken from the environment variable TASKLANE_API_KEY.
-    #[arg(
-        long,
-        env = "TASKLANE_SERVER",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:7170"
-    )]
-    server: String,
     #[command(flatten)]
-    secure: Secure,
-    /// How to say it.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// For machines.
-    Json,
+    server: Connection,
+    #[command(flatten)]
+    shown: Shown,
 }
 
 /// Everything that was found.
@@ -64,31 +46,32 @@ struct Report<'a> {
     checks: &'a [Finding],
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let remote = Remote::new(&arguments.server, &arguments.secure)?;
-    let seen = wait(async { Ok(look::look(&remote, &arguments.server).await) })?;
+pub(crate) async fn run(arguments: &Arguments) -> Outcome {
+    let target = arguments.server.target()?;
+    let seen = look::look(&target.client()?, target.key.is_some()).await;
     let findings = check::judge(&seen);
     let is_wrong = findings.iter().any(|finding| finding.verdict == Verdict::Problem);
     let (status, code) = match (seen.reached.is_err(), is_wrong) {
         (true, _) => ("unreachable", ExitCode::from(UNREACHABLE)),
-        (false, true) => ("problems", ExitCode::FAILURE),
-        (false, false) => ("fine", ExitCode::SUCCESS),
+        (false, true) => ("problems", not_as_it_should_be()),
+        (false, false) => ("fine", DONE),
     };
-    match arguments.output {
-        Output::Json => {
-            let report = Report { server: &arguments.server, status, checks: &findings };
-            println!("{}", serde_json::to_string_pretty(&report)?);
+    let report = Report { server: &seen.url, status, checks: &findings };
+    match arguments.shown.format() {
+        Format::Ndjson => findings.iter().try_for_each(line)?,
+        Format::Table | Format::Json => {
+            arguments.shown.one(&report, |colours| told(&findings, colours))?;
         }
-        Output::Text => print!("{}", told(&findings)),
     }
     Ok(code)
 }
 
 /// A line for each, and below it what to do.
-fn told(findings: &[Finding]) -> String {
+fn told(findings: &[Finding], colours: Colours) -> String {
     let mut text = String::new();
     for Finding { check, verdict, found, advice } in findings {
-        text.push_str(&format!("{:<8} {check}: {found}\n", verdict.as_str()));
+        let word = colours.paint(verdict.paint(), &format!("{:<8}", verdict.as_str()));
+        text.push_str(&format!("{word} {check}: {}\n", clean(found)));
         if let Some(advice) = advice {
             text.push_str(&format!("{:<8} → {advice}\n", ""));
         }

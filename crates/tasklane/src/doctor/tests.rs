@@ -33,7 +33,7 @@ fn seen(health: Value, stats: Value) -> Seen {
         health: Ok(serde_json::from_value(whole).unwrap()),
         clock: Some((0.0, 0.01)),
         stats: Ok(serde_json::from_value(counters).unwrap()),
-        queues: Ok(wire::QueuePage { queues: Vec::new() }),
+        queues: Ok(Vec::new()),
         minutes: Ok(wire::Minutes { minutes: Vec::new() }),
     }
 }

@@ -9,6 +9,7 @@
 
 mod bench;
 mod canary;
+mod cli;
 mod client;
 mod config;
 mod docs;
