@@ -1,12 +1,16 @@
 # One command for each thing worth doing. `make test` is the whole gate.
 
-.PHONY: test tools lint unit model crash crash-long model-long bench bench-core bench-http
+.PHONY: test tools lint unit model crash crash-long model-long contract contract-long release bench bench-core bench-http
 
 # Counts of the short forms. Lowering one needs a decision record.
 MODEL_STEPS ?= 1000000
 CRASH_RESTARTS ?= 200
+CONTRACT_EXAMPLES ?= 10
 
-test: tools lint unit crash
+# The server as it is released, for tests from outside.
+TASKLANE = $(or $(CARGO_TARGET_DIR),target)/release/tasklane
+
+test: tools lint unit crash contract
 	@echo "all tests passed"
 
 # What the tests need beyond the Rust toolchain; installed once.
@@ -28,7 +32,17 @@ unit:
 crash:
 	cargo run --release --locked -p tasklane-proof --bin crash -- --restarts $(CRASH_RESTARTS)
 
+release:
+	cargo build --release --locked -p tasklane
+
+# Holds a real server to its OpenAPI document, with calls good and bad, alone and in sequence.
+contract: release
+	proof/contract/run $(TASKLANE) $(CONTRACT_EXAMPLES)
+
 # Long forms: hours, not minutes.
+contract-long:
+	$(MAKE) contract CONTRACT_EXAMPLES=1000
+
 crash-long:
 	$(MAKE) crash CRASH_RESTARTS=10000
 

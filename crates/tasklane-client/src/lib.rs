@@ -3,6 +3,7 @@
 //! - [`wire`] holds every body of the HTTP interface as a type: the server reads and writes these
 //!   and nothing else, so a client that uses them cannot drift from it.
 //! - [`Client`] makes the calls: typed, retried where that is safe, with its connections kept.
+//! - [`worker`] runs handlers for tasks.
 //!
 //! ```no_run
 //! use tasklane_client::{Client, NewTask, Priority};
@@ -17,7 +18,7 @@
 //! # }
 //! ```
 //!
-//! The feature `client` (on by default) brings the calls; without it only [`wire`] is
+//! The feature `client` (on by default) brings calls and workers; without it only [`wire`] is
 //! there. Nothing here knows of a store or a server's inside.
 
 #[cfg(feature = "client")]
@@ -25,6 +26,8 @@ pub mod call;
 #[cfg(feature = "client")]
 pub mod limits;
 pub mod wire;
+#[cfg(feature = "client")]
+pub mod worker;
 
 #[cfg(feature = "client")]
 pub use call::{Client, Error, ErrorClass, NewTask, Submitted};

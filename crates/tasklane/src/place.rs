@@ -8,7 +8,7 @@ use clap::Args;
 use tasklane_store::{Store, StoreError};
 
 use crate::config::{self, Effective, Sources};
-use crate::remote::Remote;
+use crate::remote::{Remote, Secure};
 use crate::store;
 
 #[derive(Debug, Args)]
@@ -17,10 +17,8 @@ pub(crate) struct Arguments {
     /// variable TASKLANE_API_KEY.
     #[arg(long, env = "TASKLANE_SERVER", value_name = "URL")]
     server: Option<String>,
-    /// Certificates of the authorities that a server with https is trusted by, in PEM; without it,
-    /// those of the system.
-    #[arg(long, env = "TASKLANE_CA", value_name = "FILE")]
-    ca: Option<PathBuf>,
+    #[command(flatten)]
+    secure: Secure,
     /// Without a server: the store itself, while no server has it open. As the server's own setting,
     /// it can also stand in a file or in TASKLANE_STORE.
     #[arg(long, value_name = "STORE")]
@@ -41,7 +39,7 @@ pub(crate) enum Place {
 impl Arguments {
     pub(crate) fn open(&self) -> anyhow::Result<Place> {
         match &self.server {
-            Some(server) => Ok(Place::Server(Remote::new(server, self.ca.as_deref())?)),
+            Some(server) => Ok(Place::Server(Remote::new(server, &self.secure)?)),
             None => Ok(Place::Store(self.open_store()?)),
         }
     }

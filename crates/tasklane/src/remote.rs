@@ -1,14 +1,15 @@
 //! Calls on a running server: one connection each, for commands are rare.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tasklane_client::wire::Problem;
-use tasklane_server::tls::Trust;
+use tasklane_server::tls::{TlsError, TlsFiles, Trust};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -17,6 +18,29 @@ use tokio::time::timeout;
 const KEY: &str = "TASKLANE_API_KEY";
 /// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a server with https is spoken to.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Secure {
+    /// Certificates of the authorities that a server with https is trusted by, in PEM; without it,
+    /// those of the system.
+    #[arg(long, env = "TASKLANE_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// A certificate to show to a server that asks for one, in PEM.
+    #[arg(long, env = "TASKLANE_CLIENT_CERTIFICATE", value_name = "FILE", requires = "client_key")]
+    client_certificate: Option<PathBuf>,
+    /// Its private key.
+    #[arg(long, env = "TASKLANE_CLIENT_KEY", value_name = "FILE")]
+    client_key: Option<PathBuf>,
+}
+
+impl Secure {
+    fn trust(&self) -> Result<Trust, TlsError> {
+        let own = self.client_certificate.clone().zip(self.client_key.clone());
+        let own = own.map(|(certificate, key)| TlsFiles { certificate, key, clients: None });
+        Trust::new(self.ca.as_deref(), own.as_ref())
+    }
+}
 
 /// A server, and the key for it.
 #[derive(Debug)]
@@ -28,9 +52,8 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// The server at `url`; over TLS it must show a certificate of the authorities in `ca`, or of
-    /// those that the system trusts.
-    pub(crate) fn new(url: &str, ca: Option<&Path>) -> anyhow::Result<Self> {
+    /// The server at `url`.
+    pub(crate) fn new(url: &str, how: &Secure) -> anyhow::Result<Self> {
         let secure = url.strip_prefix("https://");
         let authority = url.strip_prefix("http://").or(secure);
         let authority = authority.map(|rest| rest.trim_end_matches('/'));
@@ -48,7 +71,7 @@ impl Remote {
         if key.as_ref().is_some_and(|key| key.contains(['\r', '\n'])) {
             bail!("{KEY} holds more than one line");
         }
-        let trust = secure.map(|_| Trust::new(ca)).transpose()?;
+        let trust = secure.map(|_| how.trust()).transpose()?;
         Ok(Self { authority: format!("{authority}{port}"), trust, key })
     }
 
@@ -152,7 +175,8 @@ mod tests {
 
     #[test]
     fn addresses_are_of_servers() {
-        let authority = |url: &str| Remote::new(url, None).map(|remote| remote.authority).ok();
+        let authority =
+            |url: &str| Remote::new(url, &Secure::default()).map(|remote| remote.authority).ok();
         assert_eq!(authority("http://127.0.0.1:7170/").as_deref(), Some("127.0.0.1:7170"));
         assert_eq!(authority("http://queue.example.org").as_deref(), Some("queue.example.org:80"));
         for bad in ["127.0.0.1:7170", "ftp://a.example", "http://", "http://a/b", "http://u@a"] {

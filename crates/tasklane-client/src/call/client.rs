@@ -64,6 +64,13 @@ impl Client {
         &self.inner.base
     }
 
+    /// The same connections; each call is tried once and may take this long.
+    pub(crate) fn once(&self, call_within: Duration) -> Self {
+        let (base, key, pool) =
+            (self.inner.base.clone(), self.inner.key.clone(), self.inner.pool.clone());
+        Self::new(Inner { base, key, pool, call_within, retries: Retries::NONE })
+    }
+
     pub(super) fn new(inner: Inner) -> Self {
         Self { inner: Arc::new(inner) }
     }

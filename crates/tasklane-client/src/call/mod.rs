@@ -21,6 +21,7 @@ mod task;
 mod worker;
 
 pub use access::ListAudit;
+pub(crate) use backoff::Backoff;
 pub use backoff::Retries;
 pub use builder::ClientBuilder;
 pub use chance::task_id;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use tasklane_core::{ApiKey, AuditEntry, Invalid, Names, Timestamp};
 
+use super::shape;
 use super::value::{Seconds, Time};
 
 /// One verb and where it may be used.
@@ -30,6 +31,7 @@ pub struct NewKey {
     /// What it is for, in people's words.
     pub name: Box<str>,
     /// What it may do; each verb at most once.
+    #[serde(deserialize_with = "shape::objects")]
     pub scopes: Vec<Scope>,
     /// When it stops being good; never if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operator::TaskFilter;
+use super::shape;
 use super::task::Task;
 use super::value::{KindWord, PriorityWord, TaskIdText, Time};
 
@@ -49,7 +50,7 @@ impl Default for ReplayOne {
 #[serde(deny_unknown_fields)]
 pub struct ReplayMany {
     /// Which; all if absent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shape::object")]
     pub filter: TaskFilter,
     /// Attempts start from nought; `true` if absent.
     #[serde(default = "super::value::yes", alias = "reset_retry_count")]

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::stats::{QueueStats, Throughput};
-use super::task::{Failure, Progress};
-use super::value::{PriorityWord, TaskIdText, Time, WorkerIdText};
+use super::task::Progress;
+use super::value::{KindWord, PriorityWord, TaskIdText, Time, WorkerIdText};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub struct EventData {
     pub duration_ms: Option<u64>,
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Failure>,
+    pub error: Option<EventFailure>,
     /// Why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Box<str>>,
@@ -91,4 +91,18 @@ pub struct EventData {
     /// Of `system.shutdown`: when to come back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+}
+
+/// What went wrong, as far as events tell: what a worker wrote of it may quote a payload, and is
+/// shown with the task alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EventFailure {
+    /// Decides about the retry.
+    pub kind: KindWord,
+    /// For machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Box<str>>,
+    /// `false` forbids a retry.
+    pub retryable: bool,
 }

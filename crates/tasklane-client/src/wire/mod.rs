@@ -13,6 +13,7 @@ mod operator;
 mod problem;
 mod queue;
 mod report;
+mod shape;
 mod stats;
 mod submit;
 mod task;
@@ -25,7 +26,7 @@ pub use dead_letter::{
     RetryDeadLetters,
 };
 pub use digits::hex;
-pub use event::{Event, EventData};
+pub use event::{Event, EventData, EventFailure};
 pub use operator::{
     BackedUp, Backup, CancelMany, Changed, Disk, Health, Machine, Maintenance, Matched, OpenFiles,
     Refused, Reloaded, Removed, Requeue, Requeued, TaskFilter, UpdateTask,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::shape;
 use super::value::{PriorityWord, Seconds, StateWord, TaskIdText, Time, WorkerIdText};
 
 /// Which tasks are meant; what is absent excludes nothing.
@@ -46,6 +47,7 @@ pub struct TaskFilter {
 #[serde(default, deny_unknown_fields)]
 pub struct CancelMany {
     /// Which; at least one member.
+    #[serde(deserialize_with = "shape::object")]
     pub filter: TaskFilter,
     /// Only count them.
     pub dry_run: bool,
@@ -88,7 +90,11 @@ pub struct Requeue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_ids: Option<Vec<TaskIdText>>,
     /// Or all that match.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_object"
+    )]
     pub filter: Option<TaskFilter>,
     /// With a filter: go on where an earlier call stopped, its `next_cursor`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

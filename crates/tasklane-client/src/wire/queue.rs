@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::shape;
 use super::value::Seconds;
 
 /// A queue with its settings.
@@ -130,18 +131,30 @@ pub struct QueuePatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
     /// Choose by aging with these times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_object"
+    )]
     pub aging: Option<AgingSettings>,
     /// Choose by drawing with these shares of critical, high, normal and low.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<[u32; 4]>,
     /// Depths from which submissions are refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_object"
+    )]
     pub depth_limits: Option<DepthSettings>,
     /// How long ended tasks are kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_object"
+    )]
     pub retention: Option<RetentionSettings>,
     /// What should be as the server's configuration has it again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "shape::words")]
     pub reset: Vec<QueueMember>,
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::shape;
 use super::task::Failure;
 use super::value::{Json, Seconds, StateWord, TaskIdText, Time, TokenText};
 use super::worker::{ClaimedTask, Poll};
@@ -53,13 +54,18 @@ pub struct Report<'a> {
     /// The proof.
     pub lease_token: TokenText,
     /// How.
+    #[serde(deserialize_with = "shape::word")]
     pub status: ReportStatus,
     /// Of a completion: any JSON; `null` if absent.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<Json>))]
     pub result: Option<&'a RawValue>,
     /// Of a failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_object"
+    )]
     pub error: Option<Failure>,
     /// Of a failure: the worker's own wish for the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,10 +104,14 @@ pub enum ReportStatus {
 #[serde(deny_unknown_fields)]
 pub struct Reports<'a> {
     /// Up to 1,000.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "shape::objects")]
     pub results: Vec<Report<'a>>,
     /// And the next tasks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_object"
+    )]
     pub poll: Option<Poll>,
 }
 

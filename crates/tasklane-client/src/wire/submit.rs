@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::shape;
 use super::value::{PriorityWord, Seconds, StateWord, TaskIdText, Time};
 
 /// A task as a producer asks for it.
@@ -38,7 +39,12 @@ pub struct NewTask<'a> {
     #[serde(default, alias = "timeout", skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<Seconds>,
     /// Backoff between attempts.
-    #[serde(default, alias = "retry_policy", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        alias = "retry_policy",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_object"
+    )]
     pub retry: Option<Retry>,
     /// Not before this instant.
     #[serde(default, alias = "run_at", skip_serializing_if = "Option::is_none")]
@@ -114,7 +120,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Labels<'a> {
 #[serde(deny_unknown_fields)]
 pub struct Retry {
     /// How the delay grows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_word"
+    )]
     pub strategy: Option<Strategy>,
     /// The first delay; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,7 +136,11 @@ pub struct Retry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_seconds: Option<Seconds>,
     /// How the delay is blurred.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_word"
+    )]
     pub jitter: Option<Jitter>,
 }
 
@@ -162,7 +176,7 @@ pub enum Jitter {
 #[serde(deny_unknown_fields)]
 pub struct Batch<'a> {
     /// Up to 10,000.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "shape::objects")]
     pub tasks: Vec<NewTask<'a>>,
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::report::ReportVerdict;
+use super::shape;
 use super::value::{Json, PriorityWord, Seconds, TaskIdText, Time, TokenText, WorkerIdText};
 
 /// A worker makes itself known.
@@ -146,7 +147,11 @@ pub struct Start {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_token: Option<TokenText>,
     /// Many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_objects"
+    )]
     pub tasks: Option<Vec<LeaseRef>>,
 }
 
@@ -167,13 +172,25 @@ pub struct Heartbeat {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_load: Option<u32>,
     /// What it calls itself: `active` or `draining`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_word"
+    )]
     pub status: Option<HeartbeatStatus>,
     /// What it reports of its machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_object"
+    )]
     pub health: Option<HealthReport>,
     /// Leases to renew; all that it holds if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shape::optional_objects"
+    )]
     pub leases: Option<Vec<LeaseRef>>,
 }
 

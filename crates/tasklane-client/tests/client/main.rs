@@ -7,11 +7,17 @@
 
 mod access;
 mod dead_letter;
+mod drain;
 mod events;
+mod handler;
+mod lease;
 mod operator;
+mod outage;
+mod process;
 mod producer;
 mod protocol;
 mod retry;
 mod routes;
 mod script;
+mod shift;
 mod site;

@@ -239,6 +239,8 @@ pub(crate) async fn discard_dead_letter(
 #[utoipa::path(post, path = "/dlq/retry", tag = "operators",
     request_body = wire::RetryDeadLetters,
     responses((status = 200, description = "What was replayed", body = wire::Replayed),
+        (status = 404, description = "There is no such task", body = wire::Problem,
+            content_type = "application/problem+json"),
         (status = 409, description = "It is not a dead letter", body = wire::Problem,
             content_type = "application/problem+json")))]
 pub(crate) async fn retry_dead_letters(

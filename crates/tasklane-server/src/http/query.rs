@@ -21,6 +21,8 @@ pub(crate) enum Form {
     Text,
     /// A whole number.
     Number,
+    /// Whole or broken seconds.
+    Seconds,
     /// `true` or `false`.
     Flag,
     /// An instant.
@@ -81,6 +83,7 @@ pub(crate) fn documented<K: KnownParameters>() -> Vec<Parameter> {
         let (kind, format) = match known.form {
             Form::Text => (Type::String, None),
             Form::Number => (Type::Integer, None),
+            Form::Seconds => (Type::Number, None),
             Form::Flag => (Type::Boolean, None),
             Form::Time => (Type::String, Some("date-time")),
             Form::Id => (Type::String, Some("uuid")),

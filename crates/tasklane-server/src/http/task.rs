@@ -142,7 +142,7 @@ fn in_batch(error: crate::engine::EngineError) -> Refused {
 
 const LOOK: &[Known] = &[
     known("include_history", Form::Flag, "`true`: with everything that happened to it."),
-    known("wait_seconds", Form::Number, "Wait for its end up to so long, at most 60."),
+    known("wait_seconds", Form::Seconds, "Wait for its end up to so long, at most 60."),
     known("as_of", Form::Time, "As it was at that time, by its history."),
 ];
 

@@ -106,7 +106,8 @@ fn read_poll(worker: WorkerId, poll: &wire::Poll, under: &str) -> Result<Poll, R
 
 /// Start assigned tasks
 #[utoipa::path(post, path = "/internal/workers/{id}/start", tag = "workers", params(("id" = String, Path)),
-    request_body = wire::Start, responses((status = 200, body = wire::StartAnswer)))]
+    request_body = wire::Start,
+    responses((status = 200, description = "What became of it, or of each", body = Started)))]
 pub(crate) async fn start(
     State(engine): App,
     caller: Caller,
@@ -170,8 +171,8 @@ pub(crate) async fn progress(
 
 /// Report results, and poll for the next tasks in the same round trip
 #[utoipa::path(post, path = "/internal/workers/{id}/result", tag = "workers", params(("id" = String, Path)),
-    request_body = wire::Reports,
-    responses((status = 200, body = wire::ReportsAnswer)))]
+    request_body = OneOrMany,
+    responses((status = 200, description = "What became of it, or of each", body = Settled)))]
 pub(crate) async fn result(
     State(engine): App,
     caller: Caller,
@@ -186,6 +187,39 @@ pub(crate) async fn result(
     } else {
         one(&engine, worker, &bytes).await
     }
+}
+
+/// The two forms of a report.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only documented: each form is read by itself")]
+pub(crate) enum OneOrMany {
+    /// One.
+    One(wire::Report<'static>),
+    /// Many, and a poll.
+    Many(wire::Reports<'static>),
+}
+
+/// The two answers to a report.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only documented: each answer is written by itself")]
+pub(crate) enum Settled {
+    /// To one.
+    One(wire::ReportVerdict),
+    /// To many.
+    Many(wire::ReportsAnswer),
+}
+
+/// The two answers to a start.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only documented: each answer is written by itself")]
+pub(crate) enum Started {
+    /// To one.
+    One(wire::ReportVerdict),
+    /// To many.
+    Many(wire::StartAnswer),
 }
 
 fn is_many(bytes: &Bytes) -> bool {

@@ -112,14 +112,7 @@ impl TlsFiles {
     /// What the files mean, and the certificates that are shown.
     pub(super) fn config(&self, contents: &Contents) -> Result<(ServerConfig, Chain), TlsError> {
         let chain = certificates(&self.certificate, &contents.certificate)?;
-        let key = match PrivateKeyDer::from_pem_slice(&contents.key) {
-            Ok(key) => key,
-            Err(pem::Error::NoItemsFound) => {
-                let (what, label, file) = ("private key", "PRIVATE KEY", self.key.clone());
-                return Err(TlsError::Missing { what, label, file });
-            }
-            Err(source) => return Err(TlsError::Malformed { file: self.key.clone(), source }),
-        };
+        let key = private_key(&self.key, &contents.key)?;
         let unusable = |source| TlsError::Unusable { file: self.certificate.clone(), source };
         let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
@@ -131,12 +124,7 @@ impl TlsFiles {
             None => builder.with_no_client_auth(),
         };
         let config = builder.with_single_cert(chain.clone(), key);
-        let mut config = config.map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => {
-                TlsError::Mismatch { certificate: self.certificate.clone(), key: self.key.clone() }
-            }
-            error => unusable(error),
-        })?;
+        let mut config = config.map_err(|error| self.unfit(error))?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
         if self.clients.is_some() {
             // A session that goes on is not checked again: who comes back shows the certificate anew.
@@ -144,6 +132,18 @@ impl TlsFiles {
             config.send_tls13_tickets = 0;
         }
         Ok((config, chain))
+    }
+}
+
+impl TlsFiles {
+    /// What is wrong with a certificate and a key that can be read.
+    pub(super) fn unfit(&self, error: rustls::Error) -> TlsError {
+        match error {
+            rustls::Error::InconsistentKeys(_) => {
+                TlsError::Mismatch { certificate: self.certificate.clone(), key: self.key.clone() }
+            }
+            source => TlsError::Unusable { file: self.certificate.clone(), source },
+        }
     }
 }
 
@@ -182,7 +182,21 @@ pub(super) fn read(what: &'static str, file: &Path) -> Result<Vec<u8>, TlsError>
     whole().map_err(|source| TlsError::Read { what, file: file.to_owned(), source })
 }
 
-fn certificates(file: &Path, contents: &[u8]) -> Result<Chain, TlsError> {
+/// The first private key in a file.
+pub(super) fn private_key(
+    file: &Path,
+    contents: &[u8],
+) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(contents).map_err(|error| match error {
+        pem::Error::NoItemsFound => {
+            let (what, label) = ("private key", "PRIVATE KEY");
+            TlsError::Missing { what, label, file: file.to_owned() }
+        }
+        source => TlsError::Malformed { file: file.to_owned(), source },
+    })
+}
+
+pub(super) fn certificates(file: &Path, contents: &[u8]) -> Result<Chain, TlsError> {
     let chain: Result<Chain, _> = CertificateDer::pem_slice_iter(contents).collect();
     let chain = chain.map_err(|source| TlsError::Malformed { file: file.to_owned(), source })?;
     if chain.is_empty() {

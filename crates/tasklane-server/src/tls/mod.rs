@@ -17,8 +17,9 @@ use std::time::{Duration, SystemTime};
 
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
@@ -140,8 +141,10 @@ impl Tls {
         stream: TcpStream,
     ) -> Result<(TlsStream<TcpStream>, Option<Certificate>), HandshakeError> {
         let handshake = async {
+            let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+            // Who says nothing takes nobody's turn.
             let _turn = self.handshakes.acquire().await;
-            TlsAcceptor::from(self.current().config).accept(stream).await
+            hello.into_stream(self.current().config).await
         };
         let within = self.settings.handshake_within;
         let done = tokio::time::timeout(within, handshake).await;

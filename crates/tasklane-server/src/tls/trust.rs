@@ -10,7 +10,7 @@ use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::files::{TlsError, read, roots};
+use super::files::{TlsError, TlsFiles, certificates, private_key, read, roots};
 
 /// Names another file with the authorities of the system, by a convention of many programs.
 const SYSTEM_VARIABLE: &str = "SSL_CERT_FILE";
@@ -29,17 +29,27 @@ impl std::fmt::Debug for Trust {
 }
 
 impl Trust {
-    /// Trusts the authorities in `file`; without one, those of the system.
-    pub fn new(file: Option<&Path>) -> Result<Self, TlsError> {
+    /// Trusts the authorities in `file`; without one, those of the system. Where it is asked for a
+    /// certificate, it shows its `own`.
+    pub fn new(file: Option<&Path>, own: Option<&TlsFiles>) -> Result<Self, TlsError> {
         let file = file.map_or_else(system_file, Path::to_owned);
         let contents = read("the authorities to trust", &file)?;
         let roots = roots(&file, &contents)?;
         let unusable = |source| TlsError::Unusable { file: file.clone(), source };
-        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(unusable)?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match own {
+            None => builder.with_no_client_auth(),
+            Some(own) => {
+                let chain = read("the certificate", &own.certificate)?;
+                let chain = certificates(&own.certificate, &chain)?;
+                let key = private_key(&own.key, &read("the private key", &own.key)?)?;
+                let config = builder.with_client_auth_cert(chain, key);
+                config.map_err(|error| own.unfit(error))?
+            }
+        };
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 

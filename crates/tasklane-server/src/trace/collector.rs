@@ -114,7 +114,7 @@ impl Collector {
         let Address { secure, host, port, path } =
             Address::read(&settings.endpoint).ok_or(TraceError::Endpoint)?;
         let trust = match secure {
-            true => Some(Trust::new(settings.ca.as_deref())?),
+            true => Some(Trust::new(settings.ca.as_deref(), None)?),
             false => None,
         };
         Ok(Self { host, port, path, trust, headers: headers(settings)? })

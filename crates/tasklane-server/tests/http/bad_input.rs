@@ -46,8 +46,12 @@ fn fill(template: &str) -> String {
 
 fn resolve(document: &Value, schema: &Value) -> Value {
     match schema["$ref"].as_str() {
-        Some(reference) => document.pointer(&reference[1..]).unwrap().clone(),
-        None => schema.clone(),
+        Some(reference) => resolve(document, document.pointer(&reference[1..]).unwrap()),
+        // Of one or many: many.
+        None => match schema["anyOf"].as_array() {
+            Some(forms) => resolve(document, forms.last().unwrap()),
+            None => schema.clone(),
+        },
     }
 }
 
@@ -169,6 +173,55 @@ fn a_body_of_another_shape_is_refused_on_every_route() {
         for body in [&b"[]"[..], b"5", b"\"text\"", b"null", b"true"] {
             route.refuses(&site, &[JSON], body, 422, "validation-failed");
         }
+    }
+}
+
+#[test]
+fn a_list_is_not_taken_for_an_object_nor_an_object_for_a_word() {
+    let site = Site::new();
+    let worker = format!("/internal/workers/{}", site.worker().id);
+    let of_worker = |verb: &str| format!("{worker}/{verb}");
+    let lease = json!({"task_id": UNKNOWN, "lease_token": "0".repeat(32)});
+    let report = |status: Value| {
+        let mut report = lease.clone();
+        report["status"] = status;
+        report
+    };
+    let failed = |error: Value| {
+        let mut report = report(json!("failed"));
+        report["error"] = error;
+        report
+    };
+    let queue = |member: &str, value: Value| {
+        ("PATCH", "/admin/queues/q".to_owned(), json!({member: value}))
+    };
+    let post = |path: &str, body: Value| ("POST", path.to_owned(), body);
+    for (method, path, body) in [
+        post("/api/v1/tasks", json!({"type": "a", "retry": ["fixed"]})),
+        post("/api/v1/tasks", json!({"type": "a", "retry": {"strategy": {"fixed": null}}})),
+        post("/api/v1/tasks", json!({"type": "a", "retry": {"jitter": 0}})),
+        post("/api/v1/tasks/batch", json!({"tasks": [[UNKNOWN, "a"]]})),
+        post("/api/v1/tasks/cancel", json!({"filter": [["pending"]]})),
+        post("/api/v1/dlq/replay", json!({"filter": [null, null]})),
+        post("/admin/tasks/requeue", json!({"filter": [["running"]]})),
+        post("/admin/keys", json!({"name": "k", "scopes": [["read"]]})),
+        queue("retention", json!([])),
+        queue("aging", json!([1, 2, 3])),
+        queue("depth_limits", json!([1, 2, 3])),
+        queue("reset", json!([{"order": null}])),
+        post(&of_worker("heartbeat"), json!({"status": 0})),
+        post(&of_worker("heartbeat"), json!({"status": {"active": null}})),
+        post(&of_worker("heartbeat"), json!({"health": [1.0]})),
+        post(&of_worker("heartbeat"), json!({"leases": [[UNKNOWN, "0".repeat(32)]]})),
+        post(&of_worker("start"), json!({"tasks": [[UNKNOWN, "0".repeat(32)]]})),
+        post(&of_worker("result"), report(json!({"completed": null}))),
+        post(&of_worker("result"), failed(json!(["boom"]))),
+        post(&of_worker("result"), json!({"results": [[UNKNOWN, "0".repeat(32), "completed"]]})),
+        post(&of_worker("result"), json!({"results": [], "poll": [1]})),
+    ] {
+        let reply = site.send(method, &path, &[JSON], body.to_string().as_bytes());
+        let problem = reply.refused(422, "validation-failed");
+        assert_eq!(problem["errors"][0]["code"], "wrong-type", "{path} {body}: {problem}");
     }
 }
 

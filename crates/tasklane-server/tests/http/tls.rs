@@ -190,12 +190,17 @@ fn a_handshake_does_not_hold_up_the_end() {
 fn handshakes_beyond_their_bound_wait_for_a_turn() {
     let house = House::with(|tls| tls.handshakes_max = 1, |_| {});
     assert_eq!(house.get("/livez").status, 200);
-    let silent = house.site.connect();
+    let _silent = house.site.connect();
+    assert_eq!(house.get("/livez").status, 200, "who says nothing takes nobody's turn");
+    let mut halfway = house.connect();
+    halfway.conn.write_tls(&mut halfway.sock).unwrap();
+    // The server has answered: it waits for the rest.
+    halfway.sock.peek(&mut [0]).unwrap();
     std::thread::scope(|scope| {
         let second = scope.spawn(|| house.get("/livez").status);
         std::thread::sleep(Duration::from_millis(100));
-        assert!(!second.is_finished(), "the silent one has the only turn");
-        drop(silent);
+        assert!(!second.is_finished(), "another has the only turn");
+        drop(halfway);
         assert_eq!(second.join().unwrap(), 200);
     });
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tasklane_server::trace::{TraceSettings, Tracer};
 
-use crate::authority::write;
+use crate::authority::{Authority, write};
 use crate::collector::{Collector, SILENT};
 use crate::site::{PATIENCE, Site};
 
@@ -134,6 +134,25 @@ fn a_trace_goes_on_in_every_task_of_a_batch() {
 }
 
 #[test]
+fn a_collector_is_spoken_to_over_tls_if_it_is_trusted() {
+    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let collector = Collector::start_secure(&authority.issue());
+    let settings = |ca: &str| TraceSettings {
+        endpoint: format!("https://localhost:{}", collector.address.port()),
+        ca: Some(write(folder.path(), "ca.pem", ca)),
+        ..settings(&collector)
+    };
+    let site = site(settings(&authority.pem));
+    site.get("/livez");
+    span_of(&site, &collector, "GET /livez");
+    let wary = Site::traced(Tracer::open(settings(&Authority::new().pem)).unwrap());
+    wary.get("/healthz");
+    let lost = "tasklane_trace_spans_dropped_total{reason=\"failed\"}";
+    wary.eventually("it is given up", || metric(&wary, lost) > 0);
+    assert!(!collector.spans().iter().any(|span| span["name"] == "GET /healthz"));
+}
+
+#[test]
 fn headers_come_from_a_file() {
     let (collector, folder) = (Collector::start(200), tempfile::tempdir().unwrap());
     let file = write(folder.path(), "headers", "# for the collector\n\nX-Team: queue\n");
@@ -149,12 +168,12 @@ fn headers_come_from_a_file() {
 
 #[test]
 fn what_a_collector_refuses_for_now_is_sent_again_and_what_it_refuses_is_counted() {
-    let collector = Collector::start(503);
+    let collector = Collector::start(200);
     let site = site(settings(&collector));
+    collector.answer_once(503);
     site.get("/livez");
-    site.eventually("it was tried", || collector.requests() > 0);
-    collector.answer(200);
     span_of(&site, &collector, "GET /livez");
+    assert!(collector.requests() > collector.bodies().len(), "it was refused before");
     collector.answer(400);
     site.get("/healthz");
     let lost = "tasklane_trace_spans_dropped_total{reason=\"failed\"}";

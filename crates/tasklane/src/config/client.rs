@@ -50,11 +50,11 @@ pub(super) fn certificates(
 
 fn granted(values: &ClientValues) -> Result<Vec<Scope>, Invalid> {
     let reach = Reach { queues: names(&values.queues)?, types: names(&values.types)? };
-    let scope = |word: &Box<str>| {
+    let scope = |word: &str| {
         let verb: Verb = word.parse()?;
         Ok(Scope { verb, reach: reach.clone() })
     };
-    values.scopes.iter().flatten().map(scope).collect()
+    values.scopes.iter().flatten().map(|word| scope(word)).collect()
 }
 
 fn names(patterns: &Option<Vec<Box<str>>>) -> Result<Names, Invalid> {

@@ -39,6 +39,14 @@ pub(crate) struct Sources {
 
 /// The variable that names the file.
 const CONFIG: &str = "TASKLANE_CONFIG";
+/// Variables of commands that call a server.
+const CALLERS: [&str; 5] = [
+    "TASKLANE_SERVER",
+    "TASKLANE_API_KEY",
+    "TASKLANE_CA",
+    "TASKLANE_CLIENT_CERTIFICATE",
+    "TASKLANE_CLIENT_KEY",
+];
 /// What the names of all variables begin with.
 pub(crate) const PREFIX: &str = "TASKLANE_";
 
@@ -57,6 +65,6 @@ impl Sources {
 
     /// Whether a variable is known for something else than a setting.
     pub(crate) fn is_other(name: &str) -> bool {
-        matches!(name, CONFIG | "TASKLANE_SERVER" | "TASKLANE_API_KEY" | "TASKLANE_CA")
+        name == CONFIG || CALLERS.contains(&name)
     }
 }

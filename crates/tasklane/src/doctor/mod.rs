@@ -8,14 +8,13 @@ mod look;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::place::wait;
-use crate::remote::Remote;
+use crate::remote::{Remote, Secure};
 use check::{Finding, Verdict};
 
 /// Nobody could be asked.
@@ -41,10 +40,8 @@ pub(crate) struct Arguments {
         default_value = "http://127.0.0.1:7170"
     )]
     server: String,
-    /// Certificates of the authorities that a server with https is trusted by, in PEM; without it,
-    /// those of the system.
-    #[arg(long, env = "TASKLANE_CA", value_name = "FILE")]
-    ca: Option<PathBuf>,
+    #[command(flatten)]
+    secure: Secure,
     /// How to say it.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -68,7 +65,7 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let remote = Remote::new(&arguments.server, arguments.ca.as_deref())?;
+    let remote = Remote::new(&arguments.server, &arguments.secure)?;
     let seen = wait(async { Ok(look::look(&remote, &arguments.server).await) })?;
     let findings = check::judge(&seen);
     let is_wrong = findings.iter().any(|finding| finding.verdict == Verdict::Problem);

@@ -3,10 +3,12 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a failed expectation is the test's failure"
 )]
 
 mod bench;
+mod canary;
 mod client;
 mod config;
 mod docs;

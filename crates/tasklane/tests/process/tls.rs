@@ -8,10 +8,14 @@ use crate::server::Server;
 
 /// Writes a certificate for this machine and its key; the certificate vouches for itself.
 fn certify(folder: &Path) {
-    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    certify_as(folder, "server", &["localhost", "127.0.0.1"]);
+}
+
+fn certify_as(folder: &Path, file: &str, names: &[&str]) {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let made = rcgen::generate_simple_self_signed(names).unwrap();
-    std::fs::write(folder.join("server.pem"), made.cert.pem()).unwrap();
-    std::fs::write(folder.join("server.key"), made.signing_key.serialize_pem()).unwrap();
+    std::fs::write(folder.join(format!("{file}.pem")), made.cert.pem()).unwrap();
+    std::fs::write(folder.join(format!("{file}.key")), made.signing_key.serialize_pem()).unwrap();
 }
 
 fn path(folder: &Path, name: &str) -> String {
@@ -77,4 +81,39 @@ fn what_cannot_be_used_is_told_at_the_start() {
     assert!(text.contains("is not that of the certificate"), "{text}");
     let text = start(&certificate, &key, "0.0.0.0:0");
     assert!(text.contains("without keys"), "{text}");
+}
+
+#[test]
+fn who_shows_a_certificate_that_the_file_names_needs_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    certify(folder.path());
+    certify_as(folder.path(), "operator", &["operator.example.org"]);
+    let file = folder.path().join("tasklane.toml");
+    let text = format!(
+        "[tls]\ncertificate = {:?}\nkey = {:?}\nclient_ca = {:?}\nclient_certificates = \"required\"\n\
+         [[client_certificates]]\nname = \"operator.example.org\"\nscopes = [\"read\", \"admin\"]\n",
+        path(folder.path(), "server.pem"),
+        path(folder.path(), "server.key"),
+        path(folder.path(), "operator.pem"),
+    );
+    std::fs::write(&file, text).unwrap();
+    let server = Server::start(&folder.path().join("store"), &["--config", file.to_str().unwrap()]);
+    let ask = |own: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tasklane"));
+        command.args(["doctor", "-o", "json", "--server", &format!("https://{}", server.address)]);
+        command.env("TASKLANE_CA", path(folder.path(), "server.pem"));
+        for (name, file) in own {
+            command.env(name, path(folder.path(), file));
+        }
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, text) = ask(&[
+        ("TASKLANE_CLIENT_CERTIFICATE", "operator.pem"),
+        ("TASKLANE_CLIENT_KEY", "operator.key"),
+    ]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("who calls is asked") && text.contains("certificate"), "{text}");
+    let (code, text) = ask(&[]);
+    assert_eq!(code, Some(4), "{text}");
 }

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use tasklane_client::wire;
-use tasklane_core::{Timestamp, WorkerId};
+use tasklane_core::{Failure, Timestamp, WorkerId};
 use tasklane_store::{Cursor, FeedEvent, Reason, Subject, TaskNotice};
-use wire::{PriorityWord, TaskIdText, Time, WorkerIdText};
+use wire::{KindWord, PriorityWord, TaskIdText, Time, WorkerIdText};
 
 use super::kind;
 use crate::engine::Noted;
@@ -94,11 +94,16 @@ fn task(notice: &TaskNotice, at: Timestamp) -> wire::EventData {
         waited_ms: notice.waited.map(millis),
         due_at: notice.due_at.map(Time),
         duration_ms: notice.duration.map(millis),
-        error: notice.error.as_deref().map(render::failure),
+        error: notice.error.as_deref().map(failure),
         reason: reason.map(Into::into),
         progress: notice.progress.as_deref().map(|progress| render::progress(progress, None, at)),
         ..Default::default()
     }
+}
+
+fn failure(failure: &Failure) -> wire::EventFailure {
+    let (kind, code) = (KindWord(failure.kind), failure.code.clone());
+    wire::EventFailure { kind, code, retryable: failure.retryable }
 }
 
 fn worker_text(worker: Option<WorkerId>) -> Option<WorkerIdText> {

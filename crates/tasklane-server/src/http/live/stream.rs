@@ -25,10 +25,23 @@ use crate::server::Line;
 
 const KEEP_ALIVE: &[u8] = b": nothing new\n\n";
 
+/// An event as it is sent.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct Sent {
+    /// Where to go on after it.
+    id: Option<String>,
+    /// Its kind.
+    event: String,
+    /// An `Event`, as JSON.
+    #[schema(content_media_type = "application/json")]
+    data: String,
+}
+
 /// Follow events as they happen
 #[utoipa::path(get, path = "/events", tag = "producers",
     params(Events),
-    responses((status = 200, content_type = "text/event-stream", body = tasklane_client::wire::Event)))]
+    responses((status = 200, description = "Events, one after the other",
+        content_type = "text/event-stream", body = Sent)))]
 pub(crate) async fn events(
     State(engine): App,
     caller: Caller,

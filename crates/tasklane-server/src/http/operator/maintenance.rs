@@ -18,6 +18,9 @@ use crate::settings::Authentication;
 
 use wire::{Seconds, Time};
 
+/// Bytes of the name of a copy: file systems take 255, and something is put behind it while it is made.
+const FILE_NAME_BYTES_MAX: usize = 200;
+
 /// Look at how the server is doing
 #[utoipa::path(get, path = "/health", tag = "operators",
     responses((status = 200, description = "How it is doing, also when it is not well",
@@ -167,6 +170,8 @@ fn check_new_file(name: &str) -> Result<(), Refused> {
         refused(problem::INVALID_CHARACTERS, "invalid-characters", "contains a NUL")
     } else if path.file_name().is_none() || path.exists() {
         refused(failed, "exists", "is there already; choose a new file")
+    } else if path.file_name().is_some_and(|file| file.len() > FILE_NAME_BYTES_MAX) {
+        refused(failed, "too-long", "names of files have at most 200 bytes")
     } else if folder.is_some_and(|folder| !folder.is_dir()) {
         refused(failed, "malformed", "is in a folder that is not there")
     } else {

@@ -23,7 +23,7 @@ use crate::limits::IDS_MAX;
 const STUCK_AFTER: Duration = Duration::from_secs(300);
 
 const OLDER_THAN: &[Known] =
-    &[known("older_than", Form::Number, "In their state for longer than this; 300 seconds.")];
+    &[known("older_than", Form::Seconds, "In their state for longer than this; 300 seconds.")];
 
 parameters!(
     /// Of what is stuck.

@@ -51,7 +51,7 @@ fn companions(setting: &Setting) -> &'static str {
         "tls.key" => "tls.certificate = \"server.pem\"",
         "classify.*.code" | "classify.*.message_contains" => "kind = \"bug\"",
         "classify.*.kind" => "code = \"X\"",
-        "tls.client_ca" | "tls.client_certificates" => {
+        path if path.starts_with("tls.") => {
             "tls.certificate = \"server.pem\"\ntls.key = \"server.key\""
         }
         "traces.endpoint" => "",

@@ -1,8 +1,13 @@
 //! The OpenAPI document: what the routes say of themselves, and what holds for all of them.
 
+mod bound;
+mod header;
+mod link;
+
 use std::sync::OnceLock;
 
 use axum::http::Method;
+use serde_json::Value;
 use tasklane_client::wire;
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{Operation, PathItem};
@@ -23,7 +28,7 @@ use super::problem::{KINDS, Kind};
         title = "Tasklane",
         description = "A task queue: submit tasks, let workers claim them by priority, watch it live.\n\nTimes are RFC 3339 in UTC. Members that are absent are left out, never null; unknown members and parameters are refused. Every refusal is `application/problem+json`; its `type` is the word to act on. Where the server asks for keys, send one as `Authorization: Bearer` or `X-API-Key`; `x-scope` names the scope that a call needs, and what is out of a key's reach is not there for it. Every answer has `X-Request-Id`; answers to writes have `Durability`."
     ),
-    components(schemas(wire::Problem, wire::FieldError)),
+    components(schemas(wire::Problem, wire::FieldError, wire::Event)),
     tags(
         (name = "producers", description = "Submit tasks, look at them, cancel them; dead letters"),
         (name = "workers", description = "Claim tasks, keep their leases, report how they ended"),
@@ -38,8 +43,34 @@ pub(super) fn base() -> Document {
     Base::openapi()
 }
 
-/// The finished document, made once.
-pub(super) fn document() -> &'static Document {
+/// The document as it is shown, made once: with what the types of the wire cannot say.
+pub(super) fn shown() -> &'static Value {
+    static SHOWN: OnceLock<Value> = OnceLock::new();
+    SHOWN.get_or_init(|| {
+        let mut shown = serde_json::to_value(document()).unwrap_or_default();
+        bound::add(&mut shown);
+        header::add(&mut shown);
+        link::add(&mut shown);
+        shown
+    })
+}
+
+/// Every call with its path and method.
+fn each_operation(document: &mut Value) -> impl Iterator<Item = (String, String, &mut Value)> {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    paths.into_iter().flatten().flat_map(|(path, item)| {
+        let operations = item.as_object_mut().into_iter().flatten();
+        let call = move |(method, operation): (&String, _)| {
+            (path.clone(), method.to_uppercase(), operation)
+        };
+        operations.filter(|(method, _)| METHODS.contains(&method.as_str())).map(call)
+    })
+}
+
+const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
+
+/// What the code says, made once.
+fn document() -> &'static Document {
     static DOCUMENT: OnceLock<Document> = OnceLock::new();
     DOCUMENT.get_or_init(|| finished(super::routes().1))
 }
@@ -138,6 +169,12 @@ fn add_refusals(operation: &mut Operation) {
     }
     if operation.request_body.is_some() {
         statuses.extend([400, 408, 413, 415]);
+    }
+    match operation.operation_id.as_deref().unwrap_or_default() {
+        "submit" | "submit_batch" => statuses.push(429),
+        "poll" | "heartbeat" | "deregister" => statuses.push(410),
+        "start" | "progress" | "result" => statuses.extend([409, 410]),
+        _ => {}
     }
     // Also where there are no parameters: an unknown one is refused.
     statuses.push(422);

@@ -1,0 +1,63 @@
+//! A worker at work beside a test.
+
+use std::time::Duration;
+
+use tasklane_client::wire::Task;
+use tasklane_client::worker::{Worker, WorkerBuilder};
+use tasklane_client::{Client, Error, NewTask, StateName, TaskId};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::site::PATIENCE;
+
+pub(crate) struct Shift {
+    shutdown: CancellationToken,
+    running: JoinHandle<Result<(), Error>>,
+}
+
+impl Shift {
+    pub(crate) fn begin(worker: WorkerBuilder) -> Self {
+        let shutdown = CancellationToken::new();
+        let until = shutdown.clone();
+        let worker = worker.build().unwrap();
+        let running = tokio::spawn(async move { worker.run(until.cancelled()).await });
+        Self { shutdown, running }
+    }
+
+    /// Asks for the end without waiting for it.
+    pub(crate) fn begin_end(&self) {
+        self.shutdown.cancel();
+    }
+
+    pub(crate) async fn end(self) {
+        self.shutdown.cancel();
+        self.ended().await.unwrap();
+    }
+
+    /// Waits for an end that comes by itself.
+    pub(crate) async fn ended(self) -> Result<(), Error> {
+        tokio::time::timeout(PATIENCE, self.running).await.unwrap().unwrap()
+    }
+}
+
+pub(crate) fn worker(client: &Client) -> WorkerBuilder {
+    Worker::builder(client.clone()).stop_within(Duration::from_millis(300))
+}
+
+/// Submits a task and gives its id.
+pub(crate) async fn submit(client: &Client, task: NewTask) -> TaskId {
+    client.submit(task).await.unwrap().id
+}
+
+/// A task when it has ended, which it must as expected.
+pub(crate) async fn ended_as(client: &Client, id: TaskId, state: StateName) -> Task {
+    let task = client.wait(id, PATIENCE).await.unwrap();
+    assert_eq!(task.state.0, state, "{task:?}");
+    task
+}
+
+/// What a handler says.
+pub(crate) async fn heard<T>(said: &mut mpsc::UnboundedReceiver<T>) -> T {
+    tokio::time::timeout(PATIENCE, said.recv()).await.expect("in time").unwrap()
+}
