@@ -1,5 +1,5 @@
-//! Callers with tokens. One that was believed is remembered: to verify a signature takes a hundred
-//! times as long as to find what is known.
+//! Callers with tokens. One that was believed is remembered, so that its signature is not verified
+//! with every call.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -66,7 +66,7 @@ pub(in crate::top) fn seen(at_seconds: u64, submitted: f64) -> Update {
 pub(in crate::top) fn event(kind: &str) -> Update {
     let event: Event = serde_json::from_value(json!({"v": 1, "type": kind,
         "timestamp": "2026-11-15T11:59:55Z",
-        "data": {"queue": "mail", "type": "email.send", "error": {"message": "boom"}}}))
+        "data": {"queue": "mail", "type": "email.send", "error": {"kind": "bug", "code": "E7", "retryable": false}}}))
     .unwrap();
     Update::Event(Box::new(event))
 }

@@ -147,7 +147,10 @@ fn colour(event_type: &str) -> Color {
 /// What is worth a few words more.
 fn detail(event: &Event) -> String {
     let data = &event.data;
-    let error = data.error.as_ref().map(|error| error.message.to_string());
+    let error = data.error.as_ref().map(|error| {
+        let code = error.code.as_deref().unwrap_or_default();
+        format!("{} {code}", error.kind.0.as_str()).trim_end().to_owned()
+    });
     let reason = || data.reason.as_ref().map(ToString::to_string);
     let gap = || data.gap.as_ref().map(|why| format!("events are missing: {why}"));
     let took = || data.duration_ms.map(|millis| format!("{millis} ms"));

@@ -37,7 +37,7 @@ fn everything_has_its_place_at_80_by_24() {
     {
         assert!(text.contains(wanted), "{wanted}\n{text}");
     }
-    assert!(text.contains("task.failed") && text.contains("boom"), "{text}");
+    assert!(text.contains("task.failed") && text.contains("bug E7"), "{text}");
     assert!(lines[23].starts_with(" q quit"), "{text}");
 }
 
