@@ -133,13 +133,16 @@ impl SecretHash {
     }
 }
 
-/// Takes the same time wherever two hashes differ.
 impl PartialEq for SecretHash {
     fn eq(&self, other: &Self) -> bool {
-        let difference =
-            self.0.iter().zip(other.0).fold(0, |all, (own, other)| all | (own ^ other));
-        std::hint::black_box(difference) == 0
+        is_same_secret(&self.0, &other.0)
     }
+}
+
+/// Whether two secrets are the same. Takes the same time wherever two of one length differ.
+pub fn is_same_secret(one: &[u8], other: &[u8]) -> bool {
+    let difference = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
+    std::hint::black_box(difference) == 0 && one.len() == other.len()
 }
 
 impl Eq for SecretHash {}
@@ -275,6 +278,23 @@ mod tests {
             let mut bytes = *one.hash().as_bytes();
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert_ne!(SecretHash::from_bytes(bytes), one.hash(), "bit {bit}");
+        }
+    }
+
+    /// What is compared is a hash of the whole secret. Whoever has found a beginning of the secret is
+    /// no nearer to the hash, so that no comparison, however it is made, tells them so.
+    #[test]
+    fn a_right_beginning_brings_nobody_nearer_to_the_hash() {
+        let key = Credential::generate(&mut SeededRandom::new(7));
+        let whole = *key.hash().as_bytes();
+        for right in 0..32 {
+            let mut secret = key.secret;
+            for byte in &mut secret[right..] {
+                *byte = !*byte;
+            }
+            let near = *Credential { secret, ..key.clone() }.hash().as_bytes();
+            let same = whole.iter().zip(near).take_while(|(one, other)| *one == other).count();
+            assert!(same <= 1, "{right} right bytes give {same} of the hash");
         }
     }
 

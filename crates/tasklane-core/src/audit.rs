@@ -27,6 +27,11 @@ pub enum Who {
         /// What it is called.
         name: Box<str>,
     },
+    /// Somebody whom a token vouches for.
+    Subject {
+        /// As its issuer calls them.
+        name: Box<str>,
+    },
     /// Somebody with a certificate.
     Certificate {
         /// The name in it that counts.
@@ -40,6 +45,7 @@ impl fmt::Display for Who {
             Self::Anyone => f.write_str("anyone"),
             Self::Machine => f.write_str("machine"),
             Self::Key { id, name } => write!(f, "{id} ({name})"),
+            Self::Subject { name } => write!(f, "subject {name}"),
             Self::Certificate { name } => write!(f, "certificate {name}"),
         }
     }

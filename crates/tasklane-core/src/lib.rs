@@ -34,7 +34,7 @@ pub mod trail;
 mod worker;
 
 pub use access::{Grants, Reach, Scope, Verb};
-pub use api_key::{ApiKey, ApiKeyId, Credential, NewApiKey, SecretHash};
+pub use api_key::{ApiKey, ApiKeyId, Credential, NewApiKey, SecretHash, is_same_secret};
 pub use audit::{AuditEntry, AuditRecord, Broken, Chain, ChainHash, Who};
 pub use command::{Command, Intent, Outcome};
 pub use error::{Invalid, Problem, Refusal};

@@ -152,3 +152,19 @@ impl Retention {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tiers_are_those_that_are_promised() {
+        let tiers = DepthLimits::default();
+        assert_eq!(tiers.of(Priority::Low), 1_000_000);
+        assert_eq!(tiers.of(Priority::Normal), 1_000_000);
+        assert_eq!(tiers.of(Priority::High), 5_000_000);
+        assert_eq!(tiers.of(Priority::Critical), 10_000_000);
+        assert!(DepthLimits::new(1, 1, 1).is_ok());
+        assert!(DepthLimits::new(2, 1, 3).is_err() && DepthLimits::new(1, 3, 2).is_err());
+    }
+}

@@ -10,6 +10,8 @@
 //! A store is seen only through the contract of `tasklane-store`; the engine knows nothing of
 //! HTTP; handlers know nothing of a store's inside.
 
+mod address;
+mod attend;
 pub mod engine;
 pub mod http;
 pub mod limits;
@@ -18,7 +20,11 @@ mod metrics;
 mod server;
 mod settings;
 pub mod tls;
+pub mod token;
 pub mod trace;
 
+pub use address::{Network, NotANetwork};
 pub use server::{Server, ServerError};
-pub use settings::{Authentication, BreakerSettings, HealthSettings, QueueDefaults, Settings};
+pub use settings::{
+    Authentication, BreakerSettings, HealthSettings, QueueDefaults, Rate, RateLimits, Settings,
+};

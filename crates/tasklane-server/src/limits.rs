@@ -16,6 +16,12 @@ pub const REPORTS_MAX: usize = 10_000;
 pub const BATCH_WEIGHT_MAX: usize = 4_096;
 /// Tasks that may wait for a call to the store; beyond it callers are refused.
 pub const WAITING_WEIGHT_MAX: usize = 200_000;
+/// Bytes of submissions that may be under way: about 20 ms of work for two processors. Beyond it they
+/// are refused, so that the calls of workers do not wait behind them: with 1,000 batches of 24 KiB
+/// under way 99 of 100 heartbeats were answered within 116 ms only.
+pub const SUBMITTING_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Submissions that may be under way however large they are.
+pub const SUBMITTING_CALLS_MIN: usize = 8;
 /// Polls that may be parked.
 pub const PARKED_MAX: usize = 50_000;
 /// Parked polls served in one call to the store.
@@ -86,6 +92,18 @@ pub const REFUSALS_RECORDED_EVERY: Duration = Duration::from_secs(1);
 pub const REFUSALS_FOLDED_FOR: Duration = Duration::from_secs(600);
 /// Refused calls that are told apart; what comes beyond them counts as one.
 pub const REFUSALS_TOLD_APART: usize = 32;
+/// Bytes of a token.
+pub const TOKEN_BYTES_MAX: usize = 8 * 1024;
+/// Keys that tokens may be signed with: each may have to be tried.
+pub const TOKEN_KEYS_MAX: usize = 16;
+/// Bytes of a secret that tokens are signed with: as many as its hash has.
+pub const TOKEN_SECRET_BYTES_MIN: usize = 32;
+/// Tokens that were believed and are remembered.
+pub const TOKENS_REMEMBERED: usize = 1_024;
+/// Callers, or addresses, whose calls are counted apart; the others share one count.
+pub const RATE_BUCKETS_MAX: usize = 65_536;
+/// How often, at most, to look for some of them that need not be counted any more.
+pub const RATE_BUCKETS_SWEPT_EVERY: Duration = Duration::from_secs(1);
 /// Minutes of statistics.
 pub const MINUTES_MAX: usize = 1_440;
 /// Queues whose pace is known.

@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::body::{Body, HttpBody};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use http_body_util::BodyExt;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -17,6 +18,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::attend::{Attended, Requests, idle, silent};
 use crate::engine::Engine;
 use crate::http::{self, Front};
 use crate::maintenance;
@@ -154,9 +156,9 @@ impl Line {
         Self { peer, ..Self::default() }
     }
 
-    /// Where the other end is, as text. Behind a proxy that is the proxy.
-    pub(crate) fn peer(&self) -> String {
-        self.peer.map_or("unknown".to_owned(), |peer| peer.to_canonical().to_string())
+    /// Where the other end is. Behind a proxy that is the proxy.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.peer
     }
 
     /// The certificate that the client has shown and proved to be its own.
@@ -175,6 +177,13 @@ impl Line {
     }
 }
 
+/// How long a client may take.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    headers_within: Duration,
+    stall_after: Duration,
+}
+
 /// What every connection comes through.
 #[derive(Clone)]
 struct Door {
@@ -185,7 +194,8 @@ struct Door {
 
 impl Door {
     async fn accept(&self, listener: TcpListener, connections: &TaskTracker, settings: &Settings) {
-        let (most, headers_within) = (settings.connections_max, settings.headers_within);
+        let Settings { headers_within, stall_after, .. } = *settings;
+        let (most, times) = (settings.connections_max, Times { headers_within, stall_after });
         let room = Arc::new(Semaphore::new(most));
         let builder = Arc::new(builder(headers_within));
         loop {
@@ -208,25 +218,20 @@ impl Door {
             };
             let (door, builder) = (self.clone(), Arc::clone(&builder));
             connections.spawn(async move {
-                door.open(stream, &builder, headers_within).await;
+                door.open(stream, &builder, times).await;
                 drop(place);
             });
         }
     }
 
-    async fn open(
-        self,
-        stream: TcpStream,
-        builder: &auto::Builder<TokioExecutor>,
-        headers_within: Duration,
-    ) {
+    async fn open(self, stream: TcpStream, builder: &auto::Builder<TokioExecutor>, times: Times) {
         // Answers are small and somebody waits for each.
         let _ = stream.set_nodelay(true);
         let peer = stream.peer_addr().ok().map(|peer| peer.ip());
         let Self { front, tls, shutdown } = self;
         let Some(tls) = tls else {
             let line = Line::from(peer);
-            return serve(stream, line, front, builder, shutdown, headers_within).await;
+            return serve(stream, line, front, builder, shutdown, times).await;
         };
         let handshake = tokio::select! {
             handshake = tls.accept(stream) => handshake,
@@ -235,7 +240,7 @@ impl Door {
         match handshake {
             Ok((stream, certificate)) => {
                 let line = Line { certificate, ..Line::from(peer) };
-                serve(stream, line, front, builder, shutdown, headers_within).await;
+                serve(stream, line, front, builder, shutdown, times).await;
             }
             Err(error) => {
                 front.engine().metrics().handshake_failed();
@@ -272,21 +277,33 @@ async fn serve(
     front: Arc<Front>,
     builder: &auto::Builder<TokioExecutor>,
     shutdown: CancellationToken,
-    headers_within: Duration,
+    times: Times,
 ) {
     let line = Arc::new(line);
     let _closed = line.closed.clone().drop_guard();
-    let begun = Arc::new(AtomicBool::new(false));
-    let ending = ending(shutdown, line.cut.clone(), headers_within, Arc::clone(&begun));
+    let requests = Arc::new(Requests::default());
+    let ending = ending(shutdown, line.cut.clone(), times.headers_within, Arc::clone(&requests));
     // Polled when it has something to say, not with every step of the connection.
     let mut ending = FuturesUnordered::from_iter([ending]);
     let service = {
-        let begun = Arc::clone(&begun);
         service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            begun.store(true, Ordering::Relaxed);
-            Arc::clone(&front).handle(request, Arc::clone(&line))
+            let begun = Requests::begin(&requests);
+            let answer = Arc::clone(&front).handle(request, Arc::clone(&line));
+            async move {
+                answer.await.map(|response| match response.body().size_hint().exact() {
+                    Some(_) => response,
+                    // What comes piece by piece is under way until its end.
+                    None => response.map(|body| {
+                        Body::new(body.map_frame(move |frame| {
+                            let _begun = &begun;
+                            frame
+                        }))
+                    }),
+                })
+            }
         })
     };
+    let stream = Attended::new(stream, times.stall_after);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -317,20 +334,12 @@ async fn ending(
     shutdown: CancellationToken,
     cut: CancellationToken,
     headers_within: Duration,
-    begun: Arc<AtomicBool>,
+    requests: Arc<Requests>,
 ) -> Ending {
     tokio::select! {
         () = cut.cancelled() => Ending::AtOnce,
-        () = silent(headers_within, &begun) => Ending::AtOnce,
+        () = silent(headers_within, &requests) => Ending::AtOnce,
+        () = idle(headers_within, &requests) => Ending::Graceful(cut.clone()),
         () = shutdown.cancelled() => Ending::Graceful(cut.clone()),
-    }
-}
-
-/// Ends when a connection has sent no whole request in its first time: hyper begins to count only
-/// once it knows the protocol.
-async fn silent(within: Duration, begun: &AtomicBool) {
-    tokio::time::sleep(within).await;
-    if begun.load(Ordering::Relaxed) {
-        std::future::pending::<()>().await;
     }
 }

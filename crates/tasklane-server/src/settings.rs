@@ -10,7 +10,9 @@ use tasklane_core::{
 use tasklane_store::Prune;
 use tokio::sync::watch;
 
+use crate::address::Network;
 use crate::engine::NamedCertificate;
+use crate::token::TokenSettings;
 
 /// How a server behaves.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,12 +35,18 @@ pub struct Settings {
     pub breaker: BreakerSettings,
     /// Whether callers must say who they are.
     pub authentication: Authentication,
+    /// Which tokens are believed, apart from keys; none unless set.
+    pub tokens: Option<TokenSettings>,
     /// What certificates of clients allow, by a name in them; apart from keys.
     pub client_certificates: HashMap<Box<str>, Arc<NamedCertificate>>,
     /// Metrics are for callers too whose key may read everything: they name queues and types.
     pub guard_metrics: bool,
     /// Origins of pages, apart from this server's own, that may call: `https://queue.example.org`.
     pub allowed_origins: Vec<Box<str>>,
+    /// Proxies that are believed about whose calls they bring.
+    pub trusted_proxies: Vec<Network>,
+    /// How much may be asked of this server.
+    pub rate_limits: RateLimits,
     /// How long things are kept.
     pub prune: Prune,
     /// How often to look for what has been kept long enough.
@@ -54,6 +62,8 @@ pub struct Settings {
     pub headers_within: Duration,
     /// How long a client may take to send a body.
     pub body_within: Duration,
+    /// How long a client may take nothing of an answer that is there for it.
+    pub stall_after: Duration,
     /// Bytes of bodies that may be on their way in at once, from all clients together.
     pub reading_bytes_max: usize,
     /// Calls that take as long are told to the log, what they asked to wait not counted; `None` for
@@ -83,9 +93,12 @@ impl Default for Settings {
             health: HealthSettings::default(),
             breaker: BreakerSettings::default(),
             authentication: Authentication::default(),
+            tokens: None,
             client_certificates: HashMap::new(),
             guard_metrics: false,
             allowed_origins: Vec::new(),
+            trusted_proxies: Vec::new(),
+            rate_limits: RateLimits::default(),
             prune: Prune::default(),
             prune_every: Duration::from_secs(1),
             maintain_every: Duration::from_millis(250),
@@ -93,6 +106,7 @@ impl Default for Settings {
             batches_in_flight: 4,
             headers_within: Duration::from_secs(35),
             body_within: Duration::from_secs(30),
+            stall_after: Duration::from_secs(30),
             reading_bytes_max: 512 * 1024 * 1024,
             slow_call_after: Some(Duration::from_secs(1)),
             slow_reader_after: Duration::from_secs(10),
@@ -106,8 +120,8 @@ impl Default for Settings {
 
 /// Settings that may change while the server runs: whoever needs one reads it anew each time.
 ///
-/// Some are read only once, at the start: `lease`, `batches_in_flight`, `headers_within` and
-/// `connections_max`.
+/// Some are read only once, at the start: `lease`, `batches_in_flight`, `headers_within`,
+/// `stall_after` and `connections_max`.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveSettings(Arc<watch::Sender<Arc<Settings>>>);
 
@@ -185,8 +199,43 @@ pub enum Authentication {
     /// They are not: whoever reaches the server may do everything.
     #[default]
     Off,
-    /// By the keys in the store.
+    /// By the keys in the store, or by tokens that are believed.
     Keys,
+}
+
+/// How often somebody may call. Calls that keep or settle leases are not counted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateLimits {
+    /// One key.
+    pub key: Rate,
+    /// One address, of IPv6 a network of 64 bits.
+    pub address: Rate,
+    /// One address without a good key.
+    pub failures: Rate,
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self { key: Rate::OFF, address: Rate::OFF, failures: Rate { per_second: 10.0, burst: 1e3 } }
+    }
+}
+
+/// So many in a second, once so many that were saved up are used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// In the long run; nought for no limit.
+    pub per_second: f64,
+    /// At once.
+    pub burst: f64,
+}
+
+impl Rate {
+    /// No limit.
+    pub const OFF: Self = Self { per_second: 0.0, burst: 0.0 };
+
+    pub(crate) fn is_off(self) -> bool {
+        self.per_second <= 0.0
+    }
 }
 
 /// When a worker counts as unhealthy: after so many reports in a row over one of these.

@@ -1,11 +1,10 @@
 //! `tasklane serve`.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use tasklane_core::{ApiKey, Verb};
+use tasklane_core::{ApiKey, AuditEntry, Verb, Who};
 use tasklane_server::engine::{Engine, NamedCertificate, ReloadRequest};
 use tasklane_server::tls::Tls;
 use tasklane_server::trace::Tracer;
@@ -41,18 +40,19 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
 }
 
 async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()> {
-    let Effective { listen, store: place, auth, options, tls, traces, settings, .. } = effective;
+    let Effective { listen, store: place, auth, options, tls, traces, settings, tokens, .. } =
+        effective;
     let tls = tls.map(Tls::open).transpose()?;
     let tracer = traces.map(Tracer::open).transpose()?;
+    let tokens = tokens.read().map_err(anyhow::Error::msg)?;
     let store = store::open(&place, &options)?;
     let listener =
         TcpListener::bind(&listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let shutdown = CancellationToken::new();
     watch_signals(shutdown.clone())?;
     let address = listener.local_addr()?;
-    let certificates = &settings.client_certificates;
-    let authentication =
-        authentication(auth, &place, store.as_ref(), certificates, address).await?;
+    let settings = Settings { tokens, ..settings };
+    let authentication = authentication(auth, &place, store.as_ref(), &settings, address).await?;
     let settings = Settings { authentication, ..settings };
     let durability = store.status().durability.as_str();
     let server = Server::new(Arc::clone(&store), settings);
@@ -83,18 +83,21 @@ async fn authentication(
     auth: Auth,
     place: &str,
     store: &dyn Store,
-    certificates: &HashMap<Box<str>, Arc<NamedCertificate>>,
+    settings: &Settings,
     address: SocketAddr,
 ) -> anyhow::Result<Authentication> {
+    // What is shown must not hold a password.
+    let shown = config::shown_address(place);
     let now = store.now();
     let keys = store.api_keys().await.context("cannot read the keys")?;
-    let nobody_is_known = keys.is_empty() && certificates.is_empty();
+    let Settings { client_certificates, tokens, .. } = settings;
+    let nobody_is_known = keys.is_empty() && client_certificates.is_empty() && tokens.is_none();
     if auth == Auth::Off || (auth == Auth::Auto && nobody_is_known) {
         if !address.ip().to_canonical().is_loopback() {
             bail!(
                 "refusing to listen on {address} without keys: whoever reaches that address could \
                  do everything.\nMake a first key, then start the server again:\n  \
-                 tasklane keys bootstrap --store {place}\n\
+                 tasklane keys bootstrap --store {shown}\n\
                  or listen on this machine alone: --listen 127.0.0.1:{}",
                 address.port()
             );
@@ -105,8 +108,11 @@ async fn authentication(
         return Ok(Authentication::Off);
     }
     let opens = |key: &ApiKey| key.is_good(now) && key.grants.reach(Verb::Admin).is_some();
-    let certified = certificates.values().any(|named| named.grants.reach(Verb::Admin).is_some());
-    if !certified && !keys.iter().any(opens) {
+    let admins =
+        |certificate: &Arc<NamedCertificate>| certificate.grants.reach(Verb::Admin).is_some();
+    // Tokens may have the scope too: their issuer knows.
+    let others = tokens.is_some() || client_certificates.values().any(admins);
+    if !others && !keys.iter().any(opens) {
         if place.starts_with("memory:") {
             let made = keys::make_first(store, "admin").await?;
             eprintln!("The store is in memory, so is its key. It is shown this once:");
@@ -114,7 +120,7 @@ async fn authentication(
         } else {
             bail!(
                 "no key with the scope admin is good: nobody could make others. Make one:\n  \
-                 tasklane keys bootstrap --store {place}"
+                 tasklane keys bootstrap --store {shown}"
             );
         }
     }
@@ -150,9 +156,13 @@ async fn reload(
                 tracing::error!(%wrong, "the configuration is wrong: nothing was changed");
             }
         }
-        if let Some(request) = asked {
-            // Who asked may have gone.
-            let _ = request.send(outcome.map_err(|wrong| wrong.0));
+        match asked {
+            // Who asked may have gone. That they asked is recorded where calls are.
+            Some(request) => drop(request.send(outcome.map_err(|wrong| wrong.0))),
+            None => {
+                let outcome = outcome.map_or("invalid-configuration", |_| AuditEntry::DONE);
+                engine.record(AuditEntry::new(&Who::Machine, "SIGHUP", outcome)).await;
+            }
         }
     }
 }

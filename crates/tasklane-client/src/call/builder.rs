@@ -1,5 +1,6 @@
 //! How to reach a server.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hyper::Uri;
@@ -18,6 +19,7 @@ use crate::limits::{CALL_WITHIN, CONNECT_WITHIN, IDLE_MAX};
 pub struct ClientBuilder {
     server: String,
     api_key: Option<String>,
+    authorities: Option<PathBuf>,
     call_within: Duration,
     connect_within: Duration,
     retries: Retries,
@@ -28,6 +30,7 @@ impl ClientBuilder {
         Self {
             server: server.into(),
             api_key: None,
+            authorities: None,
             call_within: CALL_WITHIN,
             connect_within: CONNECT_WITHIN,
             retries: Retries::default(),
@@ -37,6 +40,13 @@ impl ClientBuilder {
     /// The key that every call shows.
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(key.into());
+        self
+    }
+
+    /// A file with the authorities to trust, in PEM, for a server with `https`; those of the
+    /// system if absent. Needs the feature `tls`.
+    pub fn authorities(mut self, file: impl Into<PathBuf>) -> Self {
+        self.authorities = Some(file.into());
         self
     }
 
@@ -62,7 +72,7 @@ impl ClientBuilder {
     pub fn build(self) -> Result<Client, Error> {
         let base = base(&self.server)?;
         let key = self.api_key.as_deref().map(bearer).transpose()?;
-        let connector = Connector::new(&base, self.connect_within)?;
+        let connector = Connector::new(&base, self.authorities.as_deref(), self.connect_within)?;
         let pool = legacy::Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_MAX)
             .pool_timer(TokioTimer::new())

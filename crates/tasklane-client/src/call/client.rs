@@ -17,6 +17,7 @@ use super::error::Error;
 const DEFAULT_SERVER: &str = "http://127.0.0.1:7170";
 const SERVER_VARIABLE: &str = "TASKLANE_SERVER";
 const KEY_VARIABLE: &str = "TASKLANE_API_KEY";
+const AUTHORITIES_VARIABLE: &str = "TASKLANE_CA";
 
 /// Calls a server. Cheap to clone; clones share their connections.
 ///
@@ -43,15 +44,18 @@ impl Client {
     }
 
     /// The server that `TASKLANE_SERVER` names, or one on this machine, with the key in
-    /// `TASKLANE_API_KEY` if there is one.
+    /// `TASKLANE_API_KEY` and the authorities in the file `TASKLANE_CA`, if there are any.
     pub fn from_env() -> Result<Self, Error> {
         let given = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let server = given(SERVER_VARIABLE).unwrap_or_else(|| DEFAULT_SERVER.to_owned());
-        let builder = Self::builder(server);
-        match given(KEY_VARIABLE) {
-            Some(key) => builder.api_key(key).build(),
-            None => builder.build(),
+        let mut builder = Self::builder(server);
+        if let Some(key) = given(KEY_VARIABLE) {
+            builder = builder.api_key(key);
         }
+        if let Some(file) = given(AUTHORITIES_VARIABLE) {
+            builder = builder.authorities(file);
+        }
+        builder.build()
     }
 
     /// Options first.

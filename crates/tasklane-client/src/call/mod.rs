@@ -18,6 +18,8 @@ mod send;
 mod server;
 mod submission;
 mod task;
+#[cfg(feature = "tls")]
+mod tls;
 mod worker;
 
 pub use access::ListAudit;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use tasklane_core::{ApiKey, AuditEntry, Invalid, Names, Timestamp};
+use tasklane_core::{ApiKey, AuditEntry, Invalid, Names, Pattern, Problem, Reach, Timestamp};
 
 use super::shape;
 use super::value::{Seconds, Time};
@@ -64,6 +64,15 @@ pub struct Key {
 }
 
 impl Scope {
+    /// The scope that is meant.
+    pub fn read(&self) -> Result<tasklane_core::Scope, Invalid> {
+        let reach = Reach {
+            queues: names("queues", self.queues.as_deref())?,
+            types: names("types", self.types.as_deref())?,
+        };
+        Ok(tasklane_core::Scope { verb: self.verb.parse()?, reach })
+    }
+
     /// A scope as it is shown.
     pub fn of(scope: &tasklane_core::Scope) -> Self {
         let names = |names: &Names| match names {
@@ -78,6 +87,17 @@ impl Scope {
             types: names(&scope.reach.types),
         }
     }
+}
+
+/// Patterns that bound a scope. None at all would be a scope that opens nothing: a mistake.
+fn names(field: &'static str, patterns: Option<&[Box<str>]>) -> Result<Names, Invalid> {
+    let Some(patterns) = patterns else { return Ok(Names::All) };
+    if patterns.is_empty() {
+        return Err(Invalid::new(field, Problem::Empty));
+    }
+    let patterns = patterns.iter().map(|pattern| Pattern::new(pattern)).collect::<Result<_, _>>();
+    let named = |invalid: Invalid| Invalid::new(field, invalid.problem);
+    Names::matching(patterns.map_err(named)?).map_err(named)
 }
 
 impl Key {

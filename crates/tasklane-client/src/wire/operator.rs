@@ -223,8 +223,9 @@ pub struct Health {
     pub uptime_seconds: Seconds,
     /// Workers by state.
     pub workers: super::stats::WorkerCounts,
-    /// Polls that wait on this server.
-    pub parked_polls: u64,
+    /// Polls that wait on this server; left out where a key does not reach all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked_polls: Option<u64>,
     /// Workers that get no tasks from this server because they fail in a row.
     pub open_breakers: u64,
     /// The server's own affairs; absent for a key that does not reach everything.

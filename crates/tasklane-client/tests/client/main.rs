@@ -7,6 +7,7 @@
 
 mod access;
 mod dead_letter;
+mod docs;
 mod drain;
 mod events;
 mod handler;
@@ -21,3 +22,4 @@ mod routes;
 mod script;
 mod shift;
 mod site;
+mod tls;

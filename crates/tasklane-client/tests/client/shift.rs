@@ -59,5 +59,5 @@ pub(crate) async fn ended_as(client: &Client, id: TaskId, state: StateName) -> T
 
 /// What a handler says.
 pub(crate) async fn heard<T>(said: &mut mpsc::UnboundedReceiver<T>) -> T {
-    tokio::time::timeout(PATIENCE, said.recv()).await.expect("in time").unwrap()
+    tokio::time::timeout(PATIENCE, said.recv()).await.unwrap().unwrap()
 }

@@ -10,8 +10,11 @@ use tokio::sync::watch;
 
 use super::certificate::Certified;
 use super::error::EngineError;
+use super::token::Vouched;
 use super::{Engine, orphan};
+use crate::address::Source;
 use crate::settings::Authentication;
+use crate::token::BadToken;
 
 /// Somebody who was let in.
 #[derive(Debug, Clone)]
@@ -20,6 +23,8 @@ pub enum Access {
     Anyone,
     /// The owner of a key.
     Key(Arc<Opened>),
+    /// The subject of a token.
+    Token(Arc<Vouched>),
     /// The owner of a certificate that the configuration names.
     Certificate(Certified),
 }
@@ -32,12 +37,20 @@ pub struct Opened {
     owner: Box<str>,
 }
 
+impl Opened {
+    fn new(key: ApiKey) -> Arc<Self> {
+        let owner = key.id.to_string().into();
+        Arc::new(Self { key, owner })
+    }
+}
+
 impl Access {
     /// Where `verb` may be used; `None` if nowhere.
     pub fn reach(&self, verb: Verb) -> Option<Reach> {
         match self {
             Self::Anyone => Some(Reach::default()),
             Self::Key(opened) => opened.key.grants.reach(verb).cloned(),
+            Self::Token(vouched) => vouched.token.grants.as_ref()?.reach(verb).cloned(),
             Self::Certificate(certified) => certified.named.grants.reach(verb).cloned(),
         }
     }
@@ -47,6 +60,7 @@ impl Access {
         match self {
             Self::Anyone => Who::Anyone,
             Self::Key(opened) => Who::Key { id: opened.key.id, name: opened.key.name.clone() },
+            Self::Token(vouched) => Who::Subject { name: vouched.token.subject.clone() },
             Self::Certificate(certified) => Who::Certificate { name: certified.named.name.clone() },
         }
     }
@@ -56,6 +70,7 @@ impl Access {
         match self {
             Self::Anyone => None,
             Self::Key(opened) => Some(&opened.owner),
+            Self::Token(vouched) => Some(vouched.owner()),
             Self::Certificate(certified) => Some(certified.named.owner()),
         }
     }
@@ -68,12 +83,14 @@ pub struct Caller {
     pub access: Access,
     /// How far: what the verb of this call may be used on.
     pub reach: Reach,
+    /// From where, if its calls are counted.
+    pub(crate) counted_from: Option<Source>,
 }
 
 impl Caller {
     /// Somebody on a server that asks nobody.
     pub fn anyone() -> Self {
-        Self { access: Access::Anyone, reach: Reach::default() }
+        Self { access: Access::Anyone, reach: Reach::default(), counted_from: None }
     }
 }
 
@@ -90,6 +107,8 @@ pub enum Denied {
     Wrong(ApiKeyId),
     /// It has expired or was revoked.
     Ended(ApiKeyId),
+    /// It is a token that is not believed.
+    Token(BadToken),
     /// Nothing but a certificate was shown, and the configuration names none of its names.
     Unnamed,
     /// A certificate that was good when the connection began.
@@ -107,6 +126,7 @@ impl Denied {
             Self::Unknown(_) => "unknown key",
             Self::Wrong(_) => "wrong secret",
             Self::Ended(_) => "expired or revoked key",
+            Self::Token(bad) => bad.as_str(),
             Self::Unnamed => "certificate without access",
             Self::CertificateEnded => "expired certificate",
             Self::NotReady => "keys are not known yet",
@@ -117,7 +137,7 @@ impl Denied {
     pub const fn key(self) -> Option<ApiKeyId> {
         match self {
             Self::Unknown(id) | Self::Wrong(id) | Self::Ended(id) => Some(id),
-            Self::Missing | Self::Malformed | Self::Unnamed => None,
+            Self::Missing | Self::Malformed | Self::Token(_) | Self::Unnamed => None,
             Self::CertificateEnded | Self::NotReady => None,
         }
     }
@@ -140,12 +160,18 @@ impl Keyring {
         Ok(keys.as_ref().ok_or(Denied::NotReady)?.get(&id).cloned())
     }
 
+    /// Puts one key, new or changed, among those that are known.
+    fn put(&self, key: &ApiKey) {
+        let mut known = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &mut *known {
+            known.insert(key.id, Opened::new(key.clone()));
+        }
+        drop(known);
+        self.changed.send_replace(());
+    }
+
     fn replace(&self, keys: Vec<ApiKey>) {
-        let opened = |key: ApiKey| {
-            let owner = key.id.to_string().into();
-            (key.id, Arc::new(Opened { key, owner }))
-        };
-        let keys: Keys = keys.into_iter().map(opened).collect();
+        let keys: Keys = keys.into_iter().map(|key| (key.id, Opened::new(key))).collect();
         let mut known = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let same = known.as_ref().is_some_and(|known| {
             let same = |(id, opened): (&ApiKeyId, &Arc<Opened>)| {
@@ -162,13 +188,16 @@ impl Keyring {
 }
 
 impl Engine {
-    /// Lets somebody in who shows a key, where one is asked for.
+    /// Lets somebody in who shows a key or a token, where one is asked for.
     pub fn admit(&self, shown: Option<&str>) -> Result<Access, Denied> {
         if self.authentication == Authentication::Off {
             return Ok(Access::Anyone);
         }
-        let shown: Credential =
-            shown.ok_or(Denied::Missing)?.parse().map_err(|_| Denied::Malformed)?;
+        let shown = shown.ok_or(Denied::Missing)?;
+        if let Some(admitted) = self.admit_token(shown) {
+            return admitted;
+        }
+        let shown: Credential = shown.parse().map_err(|_| Denied::Malformed)?;
         let hash = shown.hash();
         let opened = self.keyring.find(shown.id)?.ok_or(Denied::Unknown(shown.id))?;
         if opened.key.hash != hash {
@@ -188,11 +217,17 @@ impl Engine {
                 let known = self.keyring.find(opened.key.id).ok().flatten();
                 known.is_some_and(|known| known.key.is_good(self.now()))
             }
+            Access::Token(vouched) => self.still_vouched(vouched),
             Access::Certificate(certified) => self.still_certified(certified, &self.settings()),
         }
     }
 
-    /// Rises when keys were added, revoked or removed.
+    /// What opened before may not open any more.
+    pub(super) fn access_changed(&self) {
+        self.keyring.changed.send_replace(());
+    }
+
+    /// Rises when keys were added, revoked or removed, or other tokens are believed.
     pub(crate) fn keys_changed(&self) -> watch::Receiver<()> {
         self.keyring.changed.subscribe()
     }
@@ -224,15 +259,22 @@ impl Engine {
             // Of 2^48: whoever meets it may try again.
             ApiKeyRefusal::Exists => StoreError::Unavailable(refusal.to_string()).into(),
         })?;
-        self.refresh_keys().await?;
+        self.adopt_key(&made).await;
         Ok(made)
     }
 
     /// Takes a key back; it opens nothing from then on, here at once.
     pub async fn revoke_key(&self, id: ApiKeyId) -> Result<ApiKey, EngineError> {
-        let revoked = self.store.revoke_api_key(id).await?;
-        self.refresh_keys().await?;
-        revoked.ok_or(EngineError::NotFound("key"))
+        let revoked = self.store.revoke_api_key(id).await?.ok_or(EngineError::NotFound("key"))?;
+        self.adopt_key(&revoked).await;
+        Ok(revoked)
+    }
+
+    /// Takes over what the store has just answered; it need not be asked again for that.
+    async fn adopt_key(&self, key: &ApiKey) {
+        // After those who read the keys before this change: they would undo it.
+        let _turn = self.keyring.reading.lock().await;
+        self.keyring.put(key);
     }
 
     /// Whether somebody may speak for a worker: those of other keys are not there. One that nobody
@@ -250,8 +292,11 @@ impl Engine {
                 Arc::new(found.spec)
             }
         };
+        // Two tokens about the same subject may allow different things.
+        let reach = access.reach(Verb::Work);
+        let within = reach.is_some_and(|reach| reach.holds_all_for(&spec.selection));
         match spec.owner.as_deref() {
-            Some(owner) if owner == own => Ok(()),
+            Some(owner) if owner == own && within => Ok(()),
             Some(_) => Err(EngineError::NotOwned),
             None => Err(WorkerRefusal::Gone.into()),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tasklane_core::limits::{EXAMINED_MAX, PAGE_MAX};
 use tasklane_core::{
-    Lease, Names, Order, Pattern, Priority, QueueSettings, State, StateName, Task, TaskId,
+    Lease, Names, Order, Pattern, Priority, QueueSettings, Reach, State, StateName, Task, TaskId,
     Timestamp, Worker, WorkerId,
 };
 use tasklane_store::{Filter, Query};
@@ -66,21 +66,28 @@ pub(super) struct Facts<'a> {
 }
 
 impl Engine {
-    /// Why a task is not running, or what it is doing.
-    pub async fn explain(&self, id: TaskId) -> Result<(Task, Explanation), EngineError> {
+    /// Why a task is not running, or what it is doing, as far as `reach` lets somebody see: of
+    /// other tasks and workers only those within it are named and counted.
+    pub async fn explain(
+        &self,
+        id: TaskId,
+        reach: &Reach,
+    ) -> Result<(Task, Explanation), EngineError> {
         let task = self.get(id).await?.task;
-        let workers = self.workers().await?;
+        let mut workers = self.workers().await?;
+        workers.retain(|(worker, _)| reach.touches(&worker.spec.selection));
         let holder = match task.state {
             State::Blocked => self.holder(&task).await?,
             _ => None,
         };
+        let holder = holder.filter(|holder| reach.holds(&holder.spec.lane));
         let facts = Facts {
             task: &task,
             now: self.now(),
             queue: &self.snapshot.settings(&task.spec.lane.queue),
             workers: &workers,
             estimate: self.estimate(&task),
-            holder,
+            holder: holder.map(|holder| holder.id),
             lease: self.settings().lease,
         };
         let explanation = decide(&facts);
@@ -88,7 +95,7 @@ impl Engine {
     }
 
     /// The live task of the same ordering key that is not blocked, if a bounded look finds it.
-    async fn holder(&self, task: &Task) -> Result<Option<TaskId>, EngineError> {
+    async fn holder(&self, task: &Task) -> Result<Option<Task>, EngineError> {
         let live = |state: &StateName| !state.is_terminal() && *state != StateName::Blocked;
         let queue = Pattern::Exact(task.spec.lane.queue.as_str().into());
         let filter = Filter {
@@ -101,11 +108,11 @@ impl Engine {
             let query = Query { after, ..Query::new(filter.clone(), PAGE_MAX) };
             let page = self.store.list(query).await?;
             let holds = |other: &Task| other.spec.ordering_key == task.spec.ordering_key;
-            if let Some(found) = page.tasks.iter().find(|stored| holds(&stored.task)) {
-                return Ok(Some(found.task.id));
+            (examined, after) = (examined + page.examined.max(1), page.next);
+            let mut found = page.tasks.into_iter().map(|stored| stored.task);
+            if let Some(found) = found.find(holds) {
+                return Ok(Some(found));
             }
-            examined += page.examined.max(1);
-            after = page.next;
             if after.is_none() {
                 break;
             }

@@ -1,12 +1,12 @@
 //! The verbs of the server, one file each, apart from HTTP.
 //!
 //! Concurrent submits, claims, settles and heartbeats become batches in front of a store that does
-//! not gather them by itself
-//! ([`batcher`]); each verb has its own, so settles never wait behind submits. A poll that finds
-//! nothing is parked ([`parking`]) until the store hints at something claimable, or until a
-//! submission comes that it can be served with in the same write.
+//! not gather them by itself ([`batcher`]); each verb has its own, so settles never wait behind
+//! submits. A poll that finds nothing is parked ([`parking`]) until the store hints at something
+//! claimable, or until a submission comes that it can be served with in the same write.
 
 mod access;
+mod admission;
 mod alarm;
 mod attempt;
 mod audit;
@@ -28,6 +28,7 @@ mod operate;
 mod orphan;
 mod parking;
 mod queue;
+mod rate;
 mod readiness;
 mod reading;
 mod refusal;
@@ -40,6 +41,7 @@ mod statistics;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod token;
 mod wait;
 mod worker;
 
@@ -73,6 +75,7 @@ pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
 pub use submit::Arrival;
+pub use token::Vouched;
 
 pub(crate) use reading::{Reading, Share};
 
@@ -80,6 +83,7 @@ use crate::metrics::Metrics;
 use crate::settings::{Authentication, LiveSettings, Settings};
 use crate::tls::Tls;
 use crate::trace::Tracer;
+use admission::Admission;
 use batcher::Batcher;
 use parking::Parking;
 use roster::Roster;
@@ -98,7 +102,9 @@ pub struct Engine {
     parking: Arc<Parking>,
     roster: Roster,
     keyring: access::Keyring,
-    refusals: std::sync::Mutex<refusal::Refusals>,
+    rates: rate::Rates,
+    tokens: token::Tokens,
+    refusals: Mutex<refusal::Refusals>,
     snapshot: Snapshot,
     alarm: Alarm,
     durability: Durability,
@@ -119,6 +125,7 @@ pub struct Engine {
     streams: TaskTracker,
     errands: TaskTracker,
     reading: Reading,
+    admission: Admission,
     /// Where the server's own certificate is known, if it has one.
     tls: OnceLock<Arc<Tls>>,
     /// Who tells a collector of calls, if anybody does.
@@ -158,7 +165,9 @@ impl Engine {
             parking,
             roster: Roster::new(settings.clone()),
             keyring: access::Keyring::default(),
-            refusals: std::sync::Mutex::default(),
+            rates: rate::Rates::new(&settings.now()),
+            tokens: token::Tokens::new(&settings.now()),
+            refusals: Mutex::default(),
             snapshot: Snapshot::default(),
             alarm: Alarm::default(),
             durability: store.status().durability,
@@ -176,6 +185,7 @@ impl Engine {
             streams: TaskTracker::new(),
             errands,
             reading: Reading::default(),
+            admission: Admission::default(),
             tls: OnceLock::new(),
             tracer: OnceLock::new(),
             machine: OnceLock::new(),
@@ -294,6 +304,11 @@ impl Engine {
     /// Bodies on their way in.
     pub(crate) fn reading(&self) -> &Reading {
         &self.reading
+    }
+
+    /// Submissions under way.
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.admission
     }
 
     /// Everything measured.

@@ -51,8 +51,12 @@ impl Engine {
     /// Puts new settings in force; what is read only at the start stays as it is.
     pub async fn change_settings(&self, settings: Settings) -> Result<(), EngineError> {
         // Whether keys are asked for is settled at the start, by what the store holds.
-        let authentication = self.settings().authentication;
-        self.settings.replace(Settings { authentication, ..settings });
+        let settings = Settings { authentication: self.authentication, ..settings };
+        self.rates.adopt(&settings);
+        if self.tokens.adopt(&settings) {
+            self.access_changed();
+        }
+        self.settings.replace(settings);
         let _turn = self.adjusting.acquire().await;
         // In this turn: who had its turn before may have seen older settings.
         *self.configured() = None;

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -19,6 +20,10 @@ use crate::limits::BODY_DEPTH_MAX;
 
 /// Bytes of an unknown member's name that are repeated in a refusal.
 const NAME_BYTES_SHOWN: usize = 64;
+
+/// Bytes of a body that are let pass unread, and for how long: for more a connection is ended.
+const UNREAD_BYTES_MAX: usize = 1024 * 1024;
+const UNREAD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Reads a body that must be JSON. No route that has one takes parameters besides.
 pub(crate) async fn read(engine: &Engine, request: Request) -> Result<Bytes, Refused> {
@@ -48,6 +53,23 @@ pub(crate) async fn read_optional(
     check_headers(&parts.headers)?;
     check_text(&bytes)?;
     Ok(Some(bytes))
+}
+
+/// Bytes of a body, as its client says.
+pub(crate) fn declared(request: &Request) -> usize {
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    length.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or_default()
+}
+
+/// Refuses a submission because too much is under way. What is on its way is let pass, without being
+/// kept: a client that still sends would not see an answer before the end of its connection.
+pub(crate) async fn refuse_unread(request: Request) -> Refused {
+    if declared(&request) <= UNREAD_BYTES_MAX {
+        let mut body = request.into_body();
+        let passed = async { while let Some(Ok(_)) = body.frame().await {} };
+        let _ = tokio::time::timeout(UNREAD_WITHIN, passed).await;
+    }
+    Refused::new(problem::OVERLOADED, "too much is being submitted at once; try again in a moment")
 }
 
 /// Takes a body apart. `bytes` must have been read by [`read`].

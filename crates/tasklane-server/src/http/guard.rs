@@ -11,7 +11,7 @@ use tasklane_core::{AuditEntry, Verb};
 
 use super::permission::{self, Needs};
 use super::problem::{self, Refused};
-use super::{App, origin};
+use super::{App, origin, rate};
 use crate::engine::{Caller, Denied, Engine, Refusal};
 use crate::server::Line;
 use crate::settings::Authentication;
@@ -36,13 +36,18 @@ pub(super) async fn guard(State(engine): App, mut request: Request, next: Next) 
     {
         return refused.into_response();
     }
+    let line = request.extensions().get::<Arc<Line>>().cloned().unwrap_or_default();
     let metrics = route.as_str() == METRICS && engine.settings().guard_metrics;
     let verb = match needs {
         Needs::Verb(verb) => verb,
         Needs::Nothing if metrics => Verb::Read,
-        Needs::Nothing => return next.run(request).await,
+        Needs::Nothing => {
+            return match rate::count(&engine, &request, route.as_str(), &line) {
+                Ok(_) => next.run(request).await,
+                Err(refused) => refused.into_response(),
+            };
+        }
     };
-    let line = request.extensions().get::<Arc<Line>>().cloned().unwrap_or_default();
     let caller = match admit(&engine, &request, route.as_str(), verb, &line) {
         Ok(caller) => caller,
         Err(refused) => return refused.into_response(),
@@ -54,7 +59,8 @@ pub(super) async fn guard(State(engine): App, mut request: Request, next: Next) 
     let record = (!method.is_safe() && is_operators(verb)).then(|| {
         let target = request.uri().path_and_query().map_or("", |target| target.as_str());
         let action = action(&method, route.as_str());
-        AuditEntry::new(&caller.access.who(), &action, "").on(target).from(Some(&line.peer()))
+        let from = rate::shown_address(&engine, &request, &line);
+        AuditEntry::new(&caller.access.who(), &action, "").on(target).from(Some(&from))
     });
     request.extensions_mut().insert(caller);
     let Some(record) = record else { return next.run(request).await };
@@ -108,19 +114,27 @@ pub(super) fn admit(
     verb: Verb,
     line: &Line,
 ) -> Result<Caller, Refused> {
+    let counted_from = rate::count(engine, request, route, line)?;
     if engine.authentication() == Authentication::Off {
-        return Ok(Caller::anyone());
+        return Ok(Caller { counted_from, ..Caller::anyone() });
     }
     let note = |who: String, outcome: &str| {
         engine.note_refusal(Refusal {
             who: who.into(),
-            from: line.peer().into(),
+            from: rate::shown_address(engine, request, line).into(),
             action: action(request.method(), route).into(),
             outcome: outcome.into(),
         });
     };
+    let shown = shown(request.headers());
+    if let Ok(Some(text)) = shown
+        && engine.is_costly(text)
+    {
+        let from = rate::address(engine, request, line);
+        engine.check_failures(from.into()).map_err(Refused::too_often)?;
+    }
     // A key is shown for this call, a certificate for the whole connection: the key counts.
-    let admitted = match (shown(request.headers()), line.certificate()) {
+    let admitted = match (shown, line.certificate()) {
         (Ok(None), Some(certificate)) => engine.admit_certificate(certificate),
         (shown, _) => shown.and_then(|shown| engine.admit(shown)),
     };
@@ -132,6 +146,9 @@ pub(super) fn admit(
         }
         Err(denied) => {
             engine.metrics().denied();
+            // Who knocks on and on is told so, and recorded no more.
+            let from = rate::address(engine, request, line);
+            engine.count_failure(from.into()).map_err(Refused::too_often)?;
             let who = match (denied, line.certificate()) {
                 (Denied::Unnamed | Denied::CertificateEnded, Some(certificate)) => {
                     certificate.to_string()
@@ -142,8 +159,11 @@ pub(super) fn admit(
             return Err(unauthenticated(denied));
         }
     };
+    if counted_from.is_some() {
+        engine.count_caller(&access).map_err(Refused::too_often)?;
+    }
     match access.reach(verb) {
-        Some(reach) => Ok(Caller { access, reach }),
+        Some(reach) => Ok(Caller { access, reach, counted_from }),
         None => {
             note(access.who().to_string(), problem::INSUFFICIENT_SCOPE.word);
             let detail = format!("this needs a key with the scope {}", verb.as_str());
@@ -156,6 +176,7 @@ pub(super) fn admit(
 fn unauthenticated(denied: Denied) -> Refused {
     let detail = match denied {
         Denied::Missing => "send a key: Authorization: Bearer KEY, or X-API-Key: KEY",
+        Denied::Token(_) => "the token is not believed, or no longer good",
         Denied::Unnamed | Denied::CertificateEnded => {
             "the certificate opens nothing, or has expired; send a key, or have it named"
         }

@@ -17,6 +17,7 @@ mod origin;
 mod permission;
 mod problem;
 mod query;
+mod rate;
 mod receive;
 mod render;
 mod respond;

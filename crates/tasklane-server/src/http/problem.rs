@@ -1,6 +1,7 @@
 //! Refusals on their way to a client.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -50,6 +51,7 @@ kinds! {
     WORKER_GONE = GONE, "worker-gone", "The worker is not known any more; register again";
     LEASE_LOST = CONFLICT, "lease-lost", "The lease is not held";
     INVALID_STATE = CONFLICT, "invalid-state", "Not possible in the present state";
+    RATE_LIMITED = TOO_MANY_REQUESTS, "rate-limited", "Too many calls";
     QUEUE_FULL = TOO_MANY_REQUESTS, "queue-full", "The queue is full";
     QUEUE_FULL_FOR_ALL = SERVICE_UNAVAILABLE, "queue-full", "The queue is full";
     OVERLOADED = SERVICE_UNAVAILABLE, "overloaded", "The server has too much to do";
@@ -79,12 +81,22 @@ pub struct Refused {
     detail: Box<str>,
     errors: Vec<FieldError>,
     current_state: Option<StateName>,
+    retry_after: u32,
 }
 
 impl Refused {
     /// A refusal of `kind`.
     pub fn new(kind: Kind, detail: impl Into<Box<str>>) -> Self {
-        Self { kind, detail: detail.into(), errors: Vec::new(), current_state: None }
+        let (errors, current_state, retry_after) = (Vec::new(), None, RETRY_AFTER_SECONDS);
+        Self { kind, detail: detail.into(), errors, current_state, retry_after }
+    }
+
+    /// Somebody has called too often, and may again after `wait`.
+    pub(crate) fn too_often(wait: Duration) -> Self {
+        let seconds = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX);
+        let retry_after = seconds.max(RETRY_AFTER_SECONDS);
+        let detail = format!("more calls than are allowed; the next one in {retry_after} s");
+        Self { retry_after, ..Self::new(RATE_LIMITED, detail) }
     }
 
     /// There is no `what` by that name.
@@ -175,7 +187,7 @@ impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let mut response = self.kind.status.into_response();
         if matches!(self.kind.status.as_u16(), 429 | 503) {
-            let seconds = HeaderValue::from(RETRY_AFTER_SECONDS);
+            let seconds = HeaderValue::from(self.retry_after);
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }
         if self.kind == UNAUTHENTICATED {

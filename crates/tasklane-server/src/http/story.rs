@@ -65,7 +65,7 @@ pub(crate) async fn explain_task(
     _: Parameters<Nothing>,
 ) -> Result<Response, Refused> {
     let id = reached(&engine, &caller, &id).await?;
-    let (task, explanation) = engine.explain(id).await?;
+    let (task, explanation) = engine.explain(id, &caller.reach).await?;
     let Explanation { summary, obstacles, estimate, bound } = explanation;
     let answer = wire::Explanation {
         task_id: TaskIdText(task.id),

@@ -27,6 +27,9 @@ pub(crate) async fn submit(
 ) -> Result<Response, Refused> {
     let trace = receive::trace(request.headers());
     let key = header_key(&request)?;
+    let Some(_under_way) = engine.admission().enter(body::declared(&request)) else {
+        return Err(body::refuse_unread(request).await);
+    };
     let bytes = body::read(&engine, request).await?;
     let sent: wire::NewTask<'_> = body::parse(&bytes)?;
     let mut task = receive::new_task(&bytes, &sent, trace.as_ref(), &mut receive::Names::default())
@@ -109,9 +112,13 @@ pub(crate) async fn submit_batch(
         let pointer = "/idempotency_key";
         return Err(Refused::field(problem::VALIDATION_FAILED, pointer, "unexpected", detail));
     }
+    let Some(_under_way) = engine.admission().enter(body::declared(&request)) else {
+        return Err(body::refuse_unread(request).await);
+    };
     let bytes = body::read(&engine, request).await?;
     let batch: wire::Batch<'_> = body::parse(&bytes)?;
     receive::check_batch(batch.tasks.len()).map_err(|invalid| Refused::invalid("", &invalid))?;
+    engine.count_tasks(&caller, batch.tasks.len()).map_err(Refused::too_often)?;
     let (mut tasks, mut names) = (Vec::with_capacity(batch.tasks.len()), Default::default());
     for (index, sent) in batch.tasks.iter().enumerate() {
         let task = receive::new_task(&bytes, sent, trace.as_ref(), &mut names)

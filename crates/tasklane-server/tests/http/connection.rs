@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::site::{Reply, Site};
+use crate::listener::connect_narrow;
+use crate::site::{PATIENCE, Reply, Site};
 
 #[test]
 fn bodies_that_are_being_sent_are_bounded_together() {
@@ -52,6 +53,17 @@ fn a_long_target_and_large_headers_are_refused() {
     let large = "x".repeat(17_000);
     site.send("GET", "/api/v1/tasks/x", &[("x-large", &large)], b"")
         .refused(431, "headers-too-large");
+}
+
+#[test]
+fn what_cannot_be_read_as_a_request_gets_a_bare_answer() {
+    let site = Site::new();
+    let large = format!("GET / HTTP/1.1\r\nhost: t\r\nx: {}\r\n\r\n", "x".repeat(70_000));
+    let many = format!("GET / HTTP/1.1\r\nhost: t\r\n{}\r\n", "x: y\r\n".repeat(101));
+    for (sent, status) in [(&large, 431), (&many, 431), (&"NONSENSE\r\n\r\n".to_owned(), 400)] {
+        let reply = site.raw(sent.as_bytes());
+        assert_eq!((reply.status, &*reply.text), (status, ""), "{reply:?}");
+    }
 }
 
 #[test]
@@ -110,6 +122,53 @@ fn a_connection_that_says_nothing_is_closed() {
 }
 
 #[test]
+fn a_connection_that_falls_silent_is_closed_and_one_that_waits_for_an_answer_is_not() {
+    let site = Site::with(|settings, _| settings.headers_within = Duration::from_millis(300));
+    let mut idle = site.connect();
+    idle.write_all(b"GET /livez HTTP/1.1\r\nhost: t\r\n\r\n").unwrap();
+    let worker = site.worker();
+    let mut waits = site.connect();
+    let body = r#"{"available_capacity":1,"wait_ms":1500}"#;
+    let request = format!(
+        "POST /internal/workers/{}/poll HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        worker.id,
+        body.len()
+    );
+    waits.write_all(request.as_bytes()).unwrap();
+    let started = std::time::Instant::now();
+    assert_eq!(Reply::read(&mut idle).status, 200);
+    assert!(started.elapsed() < PATIENCE, "it was not closed");
+    assert_eq!(Reply::read(&mut waits).status, 200);
+    assert!(started.elapsed() >= Duration::from_millis(1_400), "it was not closed before");
+}
+
+#[test]
+fn a_client_that_takes_nothing_of_its_answer_is_closed() {
+    let site = Site::with(|settings, _| settings.stall_after = Duration::from_millis(300));
+    let payload = "x".repeat(200_000);
+    for _ in 0..100 {
+        site.submit(json!({ "payload": payload }));
+    }
+    // Far more than the system keeps for a client: 20 MB of tasks.
+    let worker = site.worker();
+    let body = r#"{"available_capacity":100}"#;
+    let request = format!(
+        "POST /internal/workers/{}/poll HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        worker.id,
+        body.len()
+    );
+    let mut greedy = connect_narrow(site.address);
+    greedy.write_all(request.as_bytes()).unwrap();
+    site.eventually("it is given up", || {
+        // What it had not taken is thrown away, and that is told by a reset.
+        (&greedy).write_all(b"G").is_err()
+    });
+    assert_eq!(site.get("/livez").status, 200);
+}
+
+#[test]
 fn a_body_that_comes_too_slowly_is_refused() {
     let site = Site::with(|settings, _| settings.body_within = Duration::from_millis(100));
     let head = "POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{";
@@ -122,4 +181,29 @@ fn a_path_that_is_no_text_is_not_found() {
     for path in ["/api/v1/tasks/%FF", "/admin/queues/%C3%28", "/internal/workers/%80/poll"] {
         site.get(path).refused(404, "not-found");
     }
+}
+
+#[test]
+fn what_is_submitted_beyond_a_bound_is_refused_unread_and_workers_go_on() {
+    let site = Site::new();
+    let worker = site.worker();
+    let half = "x".repeat(512 * 1024);
+    let large: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stream = site.connect();
+            let head = "POST /api/v1/tasks/batch HTTP/1.1\r\nhost: t\r\n\
+                content-type: application/json\r\ncontent-length: 1048576\r\n\r\n";
+            stream.write_all(format!("{head}{half}").as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    // Each of them is known to be under way once half of it has been read.
+    site.eventually("all are read", || site.engine.being_read() >= 8 * half.len());
+    let single = json!({"type": "a", "payload": "small"});
+    site.post("/api/v1/tasks", &single).refused(503, "overloaded");
+    site.post("/api/v1/tasks/batch", &json!({"tasks": [single]})).refused(503, "overloaded");
+    assert_eq!(worker.call("heartbeat", &json!({})).status, 200);
+    assert_eq!(site.get("/api/v1/tasks").status, 200);
+    drop(large);
+    site.eventually("there is room again", || site.post("/api/v1/tasks", &single).status == 201);
 }

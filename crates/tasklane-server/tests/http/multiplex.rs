@@ -73,3 +73,27 @@ fn a_stream_lives_beside_other_calls_and_ends_with_the_server() {
     assert!(site.ended().is_ok());
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }
+
+#[test]
+fn an_idle_connection_is_closed_unless_something_is_under_way() {
+    let site = Site::with(|settings, _| settings.headers_within = Duration::from_millis(200));
+    site.run(async {
+        let (idle, busy) = (connect(&site).await, connect(&site).await);
+        let (status, _) = ask(&idle, "/livez").await;
+        assert_eq!(status, 200);
+        let (status, mut events) = ask(&busy, "/api/v1/events").await;
+        assert_eq!(status, 200);
+        read_until(&mut events, Some("system.hello")).await;
+        let closed = async {
+            // Who may not send any more has been told to go.
+            while idle.clone().ready().await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, closed).await;
+        assert!(in_time.is_ok(), "the idle connection was not closed");
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        let (status, _) = ask(&busy, "/livez").await;
+        assert_eq!(status, 200, "the one with a stream on it was not");
+    });
+}

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::flag::Flags;
-use super::load::{Loaded, load};
+use super::load::{Loaded, Wrong, load};
 use super::source::Origin;
 use super::{page, print, template};
 
@@ -34,6 +34,13 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Page => return show(&page::page()),
         Command::Check(flags) | Command::Print(flags) => load(&flags.sources()),
     };
+    let loaded = loaded.and_then(|loaded| match command {
+        Command::Check(_) => match loaded.effective.tokens.read() {
+            Ok(_) => Ok(loaded),
+            Err(wrong) => Err(Wrong(vec![wrong])),
+        },
+        _ => Ok(loaded),
+    });
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(wrong) => {

@@ -10,15 +10,16 @@ use tasklane_core::{
 };
 use tasklane_server::tls::{ClientFiles, TlsFiles, TlsSettings};
 use tasklane_server::trace::{self, TraceSettings};
-use tasklane_server::{QueueDefaults, Settings};
+use tasklane_server::{Network, QueueDefaults, Rate, RateLimits, Settings};
 use tasklane_sqlite::{Durability, Options};
 
 use super::client;
 use super::field::Limit;
 use super::suggest::nearest;
+use super::token::TokenFile;
 use super::values::{
-    DepthValues, OrderValues, QueueValues, RetentionValues, RuleValues, TaskValues, TlsValues,
-    TraceValues, Values,
+    DepthValues, OrderValues, QueueValues, RateValues, RetentionValues, RuleValues, TaskValues,
+    TlsValues, TokenValues, TraceValues, Values,
 };
 use crate::{log, store};
 
@@ -34,6 +35,7 @@ pub(crate) struct Effective {
     pub(crate) tls: Option<TlsSettings>,
     pub(crate) traces: Option<TraceSettings>,
     pub(crate) settings: Settings,
+    pub(crate) tokens: TokenFile,
 }
 
 /// Who may call.
@@ -120,6 +122,7 @@ impl Resolving {
             tls: self.tls(&values.tls),
             traces: self.traces(&values.traces),
             settings: self.settings(values, lease, heartbeat),
+            tokens: self.tokens(&values.tokens),
         }
     }
 
@@ -141,6 +144,13 @@ impl Resolving {
         let files = TlsFiles { certificate: certificate.into(), key: key.into(), clients };
         let settings = TlsSettings { files, look_every, handshake_within, handshakes_max };
         (!values.certificate.is_empty()).then_some(settings)
+    }
+
+    fn tokens(&mut self, values: &TokenValues) -> TokenFile {
+        if !values.key_file.is_empty() && values.issuer.is_empty() {
+            self.wrong(&["jwt", "key_file"], "needs jwt.issuer too");
+        }
+        TokenFile::new(values)
     }
 
     fn traces(&mut self, values: &TraceValues) -> Option<TraceSettings> {
@@ -177,6 +187,10 @@ impl Resolving {
                 self.wrong(&["allowed_origins"], what);
             }
         }
+        settings.rate_limits = rate_limits(&values.rates);
+        let proxies = values.trusted_proxies.iter().map(|text| text.parse());
+        let proxies = proxies.collect::<Result<Vec<Network>, _>>();
+        settings.trusted_proxies = self.check(&["trusted_proxies"], proxies);
         let plain = QueueSettings::default();
         let order = self.order(&["queue_defaults"], &values.queue_defaults);
         let depth = self.depth(&["queue_defaults", "depth_limits"], &values.depth_defaults);
@@ -333,6 +347,18 @@ fn is_origin(text: &str) -> bool {
 /// What is wrong, without the name that the path says already.
 fn problem<T>(value: Result<T, Invalid>) -> Result<T, Problem> {
     value.map_err(|invalid| invalid.problem)
+}
+
+fn rate_limits(values: &RateValues) -> RateLimits {
+    let rate = |per_second: f64, burst: Option<u32>| Rate {
+        per_second,
+        burst: burst.unwrap_or_else(|| RateValues::burst(per_second)).into(),
+    };
+    RateLimits {
+        key: rate(values.key, values.key_burst),
+        address: rate(values.address, values.address_burst),
+        failures: rate(values.failures, Some(values.failures_burst)),
+    }
 }
 
 fn retention(values: &RetentionValues) -> Retention {

@@ -25,6 +25,7 @@ mod table;
 mod template;
 #[cfg(test)]
 mod tests;
+mod token;
 mod values;
 
 pub(crate) use command::{Command, EXAMPLE, run};

@@ -28,14 +28,21 @@ impl Reloading {
     pub(crate) async fn run(&mut self, engine: &Engine) -> Result<Reloaded, Wrong> {
         // A file is short: reading it here holds up nobody.
         let fresh = load(&self.sources)?;
-        let (next, reloaded) = merge(&self.running, &fresh.values);
+        let (next, mut reloaded) = merge(&self.running, &fresh.values);
         let contradictions = |found: Vec<super::effective::Contradiction>| {
             let line = |found: &super::effective::Contradiction| {
                 format!("{}: {} until the restart", written(&found.path), found.what)
             };
             Wrong(found.iter().map(line).collect())
         };
-        let Effective { settings, log_level, .. } = resolve(&next).map_err(contradictions)?;
+        let Effective { mut settings, log_level, tokens, .. } =
+            resolve(&next).map_err(contradictions)?;
+        settings.tokens = tokens.read().map_err(|wrong| Wrong(vec![wrong]))?;
+        let of_tokens = |path: &String| path.starts_with("jwt.");
+        if settings.tokens != engine.settings().tokens && !reloaded.applied.iter().any(of_tokens) {
+            // The same file with other keys in it.
+            reloaded.applied.push("jwt.key_file".to_owned());
+        }
         self.log.set_level(&log_level);
         if let Err(error) = engine.change_settings(settings).await {
             tracing::warn!(%error, "queues could not be configured; it is tried again");

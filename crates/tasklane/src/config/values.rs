@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tasklane_core::lifecycle::Rules;
 use tasklane_core::{Aging, DepthLimits, Order, Priority, Weights};
-use tasklane_server::Settings;
 use tasklane_server::tls::{TlsFiles, TlsSettings};
 use tasklane_server::trace::TraceSettings;
+use tasklane_server::{RateLimits, Settings};
 
 use super::field::Limit;
 
@@ -18,6 +18,9 @@ pub(crate) struct Values {
     pub(crate) listen: String,
     pub(crate) store: String,
     pub(crate) auth: String,
+    pub(crate) trusted_proxies: Vec<Box<str>>,
+    pub(crate) rates: RateValues,
+    pub(crate) tokens: TokenValues,
     pub(crate) durability: String,
     pub(crate) sync_interval: Duration,
     pub(crate) log_format: String,
@@ -130,6 +133,17 @@ pub(crate) struct DepthValues {
     pub(crate) all: Option<u64>,
 }
 
+/// How often somebody may call.
+#[derive(Debug, Clone)]
+pub(crate) struct RateValues {
+    pub(crate) key: f64,
+    pub(crate) key_burst: Option<u32>,
+    pub(crate) address: f64,
+    pub(crate) address_burst: Option<u32>,
+    pub(crate) failures: f64,
+    pub(crate) failures_burst: u32,
+}
+
 /// How long ended tasks are kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct RetentionValues {
@@ -171,6 +185,9 @@ impl Default for Values {
             listen: "127.0.0.1:7170".to_owned(),
             store: "sqlite:./tasklane-data".to_owned(),
             auth: "auto".to_owned(),
+            trusted_proxies: Vec::new(),
+            rates: RateValues::default(),
+            tokens: TokenValues::default(),
             durability: "fsync".to_owned(),
             sync_interval: Duration::from_millis(100),
             log_format: "human".to_owned(),
@@ -195,6 +212,52 @@ impl Default for Values {
             client_certificates: BTreeMap::new(),
             server,
         }
+    }
+}
+
+/// Which tokens are believed; without a file none are.
+#[derive(Debug, Clone)]
+pub(crate) struct TokenValues {
+    pub(crate) key_file: String,
+    pub(crate) algorithm: String,
+    pub(crate) issuer: String,
+    pub(crate) audience: String,
+    pub(crate) leeway: Duration,
+    pub(crate) scopes_claim: String,
+}
+
+impl Default for TokenValues {
+    fn default() -> Self {
+        let (key_file, issuer) = Default::default();
+        Self {
+            key_file,
+            algorithm: "RS256".to_owned(),
+            issuer,
+            audience: "tasklane".to_owned(),
+            leeway: Duration::from_secs(30),
+            scopes_claim: "scopes".to_owned(),
+        }
+    }
+}
+
+impl Default for RateValues {
+    fn default() -> Self {
+        let RateLimits { key, address, failures } = RateLimits::default();
+        Self {
+            key: key.per_second,
+            key_burst: None,
+            address: address.per_second,
+            address_burst: None,
+            failures: failures.per_second,
+            failures_burst: failures.burst as u32,
+        }
+    }
+}
+
+impl RateValues {
+    /// What is saved up where nothing is said of it: a second's worth.
+    pub(crate) fn burst(per_second: f64) -> u32 {
+        (per_second.ceil() as u32).max(1)
     }
 }
 

@@ -144,6 +144,62 @@ fn a_hangup_reads_the_configuration_anew() {
 }
 
 #[test]
+fn every_reload_is_recorded_with_what_came_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, file) = serve(folder.path(), "");
+    let records = || {
+        let log = call(server.address, "GET", "/admin/audit?oldest_first=true", &Value::Null).1;
+        let record = |record: &Value| {
+            ["who", "action", "outcome"].map(|name| record[name].as_str().unwrap().to_owned())
+        };
+        log["records"].as_array().unwrap().iter().map(record).collect::<Vec<_>>()
+    };
+    let recorded = |count: usize| {
+        let asked = Instant::now();
+        while records().len() < count {
+            assert!(asked.elapsed() < Duration::from_secs(10), "it was not recorded");
+        }
+    };
+    server.signal("HUP");
+    recorded(1);
+    assert_eq!(reload(&server).0, 200);
+    std::fs::write(&file, "nonsense = 1\n").unwrap();
+    server.signal("HUP");
+    recorded(3);
+    assert_eq!(reload(&server).0, 422);
+    let expected = [
+        ["machine", "SIGHUP", "done"],
+        ["anyone", "POST /admin/reload", "done"],
+        ["machine", "SIGHUP", "invalid-configuration"],
+        ["anyone", "POST /admin/reload", "invalid-configuration"],
+    ];
+    assert_eq!(records(), expected);
+}
+
+#[test]
+fn a_reload_reads_the_keys_of_tokens_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "the first secret has thirty-two bytes").unwrap();
+    let config = format!(
+        "auth = \"off\"\n[jwt]\nkey_file = {:?}\nalgorithm = \"HS256\"\nissuer = \"x\"\n",
+        secret.to_str().unwrap()
+    );
+    let (server, file) = serve(folder.path(), &config);
+    let check = || tasklane(&["config", "check", "--config", file.to_str().unwrap()]);
+    assert!(check().status.success());
+    assert_eq!(reload(&server).1["applied"], json!([]));
+    std::fs::write(&secret, "the second secret has thirty-two bytes").unwrap();
+    assert_eq!(reload(&server).1["applied"], json!(["jwt.key_file"]));
+    std::fs::write(&secret, "short").unwrap();
+    let (status, problem) = reload(&server);
+    assert_eq!((status, &problem["type"]), (422, &json!("invalid-configuration")));
+    let what = "holds a secret of less than 32 bytes";
+    assert!(problem["detail"].as_str().unwrap().ends_with(what), "{problem}");
+    assert!(text(&check().stderr).trim_end().ends_with(what));
+}
+
+#[test]
 fn reloads_under_load_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (server, file) = serve(folder.path(), "");

@@ -2,40 +2,18 @@
 
 use std::sync::Arc;
 
-use tasklane_core::{CapabilitySet, Failure, Lane, Priority, StateName, TaskId, TaskType};
+use tasklane_core::Failure;
 use tasklane_store::Position;
 
 use super::*;
+use crate::engine::tests::notice;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(seconds * 1_000)
 }
 
 fn event(second: i64, kind: EventKind, change: impl FnOnce(&mut TaskNotice)) -> FeedEvent {
-    let mut bytes = [0; 16];
-    (bytes[6], bytes[8]) = (0x70, 0x80);
-    let mut notice = TaskNotice {
-        id: TaskId::from_bytes(bytes).unwrap(),
-        lane: Lane {
-            queue: QueueName::default_queue(),
-            task_type: TaskType::new("a").unwrap(),
-            capabilities: CapabilitySet::default(),
-        },
-        kind,
-        from: None,
-        to: StateName::Pending,
-        priority: Priority::Normal,
-        attempt: 1,
-        worker: None,
-        fence: None,
-        started: false,
-        waited: None,
-        due_at: None,
-        duration: None,
-        error: None,
-        reason: None,
-        progress: None,
-    };
+    let mut notice = notice(kind);
     change(&mut notice);
     FeedEvent { at: at(second), position: Position(1), subject: Subject::Task(Box::new(notice)) }
 }

@@ -1,4 +1,4 @@
-//! A store whose feed cannot be read now and then.
+//! A store whose feed and keys cannot be read now and then.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +59,10 @@ impl Store for Faulty {
         self.unless_failing(self.inner.head())
     }
 
+    fn api_keys(&self) -> Answer<'_, Vec<ApiKey>> {
+        self.unless_failing(self.inner.api_keys())
+    }
+
     pass_on! {
         fn submit(all: Vec<Submission>) -> Each<'_, Vec<Submitted>, SubmitRefusal>;
         fn claim(all: Vec<ClaimRequest>) -> Each<'_, Vec<Claimed>, WorkerRefusal>;
@@ -76,7 +80,6 @@ impl Store for Faulty {
         fn configure(queue: QueueName, settings: QueueSettings) -> Answer<'_, ()>;
         fn announce_purge(queues: Vec<QueueName>) -> Answer<'_, ()>;
         fn add_api_key(key: NewApiKey) -> Answer<'_, Result<ApiKey, ApiKeyRefusal>>;
-        fn api_keys() -> Answer<'_, Vec<ApiKey>>;
         fn revoke_api_key(id: ApiKeyId) -> Answer<'_, Option<ApiKey>>;
         fn append_audit(entries: Vec<AuditEntry>) -> Answer<'_, Vec<AuditRecord>>;
         fn audit(from: AuditFrom, limit: usize) -> Answer<'_, Vec<AuditRecord>>;

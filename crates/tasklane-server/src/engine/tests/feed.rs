@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tasklane_core::limits::ERROR_MESSAGE_BYTES_MAX;
-use tasklane_core::{
-    CapabilitySet, ErrorKind, EventKind, Failure, Lane, Priority, QueueName, StateName, TaskId,
-    TaskType, Timestamp,
-};
+use tasklane_core::{ErrorKind, EventKind, Failure, QueueName, StateName, Timestamp};
 use tasklane_store::{
     Cursor, FeedEvent, FeedPage, Position, QueueChange, Store, Subject, TaskNotice,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::faulty::Faulty;
+use super::notice;
 use crate::engine::feed::Feed;
 use crate::engine::{Engine, Place, Slice, Through};
 use crate::limits::{EVENT_BYTES_IN_MEMORY, EVENTS_IN_MEMORY};
@@ -29,31 +27,10 @@ fn page(epoch: u64, positions: std::ops::RangeInclusive<u64>, gap: bool) -> Feed
     FeedPage { events: positions.map(event).collect(), next, gap }
 }
 
-fn notice() -> TaskNotice {
-    let mut bytes = [0; 16];
-    (bytes[6], bytes[8]) = (0x70, 0x80);
-    TaskNotice {
-        id: TaskId::from_bytes(bytes).unwrap(),
-        lane: Lane {
-            queue: QueueName::default_queue(),
-            task_type: TaskType::new("a").unwrap(),
-            capabilities: CapabilitySet::default(),
-        },
-        kind: EventKind::Failed,
-        from: Some(StateName::Running),
-        to: StateName::Failed,
-        priority: Priority::Normal,
-        attempt: 1,
-        worker: None,
-        fence: None,
-        started: false,
-        waited: None,
-        due_at: None,
-        duration: None,
-        error: None,
-        reason: None,
-        progress: None,
-    }
+/// An attempt failed for good.
+fn failed() -> TaskNotice {
+    let (from, to) = (Some(StateName::Running), StateName::Failed);
+    TaskNotice { from, to, ..notice(EventKind::Failed) }
 }
 
 fn at(epoch: u64, position: u64) -> Cursor {
@@ -135,7 +112,7 @@ async fn large_events_are_bounded_by_what_they_take() {
         position: Position(position),
         subject: Subject::Task(Box::new(TaskNotice {
             error: Some(Arc::new(Failure::new(ErrorKind::Unknown, &message))),
-            ..notice()
+            ..failed()
         })),
     };
     let kept = (EVENT_BYTES_IN_MEMORY / ERROR_MESSAGE_BYTES_MAX) as u64;

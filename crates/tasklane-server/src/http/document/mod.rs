@@ -21,6 +21,7 @@ use utoipa::{OpenApi, ToSchema};
 
 use super::permission::{self, Needs};
 use super::problem::{KINDS, Kind};
+use super::rate;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -93,7 +94,7 @@ fn finished(mut document: Document) -> Document {
     for (path, item) in &mut document.paths.paths {
         for (method, operation) in operations(item) {
             simplify_body(operation);
-            add_refusals(operation);
+            add_refusals(operation, rate::is_counted(&method, path));
             add_needs(operation, permission::of(&method, path));
             if path.starts_with("/admin") {
                 operation.tags = Some(vec!["operators".to_owned()]);
@@ -138,7 +139,8 @@ fn add_needs(operation: &mut Operation, needs: Needs) {
 /// The two ways to send a key.
 fn schemes() -> [(&'static str, SecurityScheme); 2] {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
-    let bearer = bearer.description(Some("A key; its scopes say what it may do")).build();
+    let bearer =
+        bearer.description(Some("A key or a token; its scopes say what it may do")).build();
     let header = ApiKeyValue::with_description("X-API-Key", "The same in another header");
     [
         ("bearer", SecurityScheme::Http(bearer)),
@@ -157,9 +159,12 @@ fn simplify_body(operation: &mut Operation) {
 }
 
 /// Refusals that follow from what a call is: any can meet a store that is not well; one with an id
-/// may name nothing; one with a body may have a bad one.
-fn add_refusals(operation: &mut Operation) {
+/// may name nothing; one with a body may have a bad one; one that is counted may be one too many.
+fn add_refusals(operation: &mut Operation, counted: bool) {
     let mut statuses = vec![500, 503];
+    if counted {
+        statuses.push(429);
+    }
     let parameters = operation.parameters.iter().flatten();
     if parameters.clone().any(|parameter| parameter.name == "cursor") {
         statuses.push(400);

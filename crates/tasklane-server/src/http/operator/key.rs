@@ -4,9 +4,7 @@ use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use tasklane_client::wire;
-use tasklane_core::{
-    ApiKeyId, Credential, Grants, Invalid, Names, NewApiKey, Pattern, Problem, Reach, Scope, When,
-};
+use tasklane_core::{ApiKeyId, Credential, Grants, Invalid, NewApiKey, When};
 
 use crate::http::filter::{self, PAGE};
 use crate::http::guard::Target;
@@ -116,22 +114,7 @@ fn grants(scopes: &[wire::Scope]) -> Result<Grants, Refused> {
     let mut read = Vec::with_capacity(scopes.len());
     for (index, scope) in scopes.iter().enumerate() {
         let refused = |invalid: Invalid| Refused::invalid(&format!("/scopes/{index}"), &invalid);
-        let reach = Reach {
-            queues: names("queues", scope.queues.as_deref()).map_err(refused)?,
-            types: names("types", scope.types.as_deref()).map_err(refused)?,
-        };
-        read.push(Scope { verb: scope.verb.parse().map_err(refused)?, reach });
+        read.push(scope.read().map_err(refused)?);
     }
     Grants::new(read).map_err(|invalid| Refused::invalid("", &invalid))
-}
-
-/// Patterns that bound a scope. None at all would be a scope that opens nothing: a mistake.
-fn names(field: &'static str, patterns: Option<&[Box<str>]>) -> Result<Names, Invalid> {
-    let Some(patterns) = patterns else { return Ok(Names::All) };
-    if patterns.is_empty() {
-        return Err(Invalid::new(field, Problem::Empty));
-    }
-    let patterns = patterns.iter().map(|pattern| Pattern::new(pattern)).collect::<Result<_, _>>();
-    let named = |invalid: Invalid| Invalid::new(field, invalid.problem);
-    Names::matching(patterns.map_err(named)?).map_err(named)
 }

@@ -7,10 +7,10 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use tasklane_client::wire;
-use tasklane_core::{StateName, Timestamp};
+use tasklane_core::{StateName, Timestamp, Worker};
 use tasklane_store::{Durability, Pruned, StoreError};
 
-use crate::engine::{Caller, Engine, EngineError, MachineFigures, NotReady, Reloaded};
+use crate::engine::{Breaker, Caller, Engine, EngineError, MachineFigures, NotReady, Reloaded};
 use crate::http::problem::{self, Refused};
 use crate::http::query::{Nothing, Parameters};
 use crate::http::{App, body, respond, stats};
@@ -36,13 +36,14 @@ pub(crate) async fn get_health(
         Err(NotReady::Store(reason)) => ("unavailable", Some(reason.into())),
     };
     // A store that does not answer is told of above; workers are then not known.
-    let workers = match status {
+    let mut workers = match status {
         "unavailable" => Vec::new(),
-        _ => {
-            let workers = engine.workers().await?.into_iter().map(|(worker, _)| worker);
-            workers.filter(|worker| caller.reach.touches(&worker.spec.selection)).collect()
-        }
+        _ => engine.workers().await?,
     };
+    workers.retain(|(worker, _)| caller.reach.touches(&worker.spec.selection));
+    let open = |(_, breaker): &&(Worker, Breaker)| matches!(breaker, Breaker::Open { .. });
+    let open_breakers = workers.iter().filter(open).count();
+    let workers: Vec<_> = workers.into_iter().map(|(worker, _)| worker).collect();
     let health = wire::Health {
         status: status.into(),
         reason,
@@ -51,8 +52,9 @@ pub(crate) async fn get_health(
         now: Time(engine.now()),
         uptime_seconds: Seconds(engine.uptime()),
         workers: stats::worker_counts(&workers),
-        parked_polls: engine.parked() as u64,
-        open_breakers: engine.open_breakers() as u64,
+        // Of all workers together.
+        parked_polls: caller.reach.is_everything().then(|| engine.parked() as u64),
+        open_breakers: open_breakers as u64,
         machine: caller.reach.is_everything().then(|| machine(&engine)),
     };
     Ok(respond::json(StatusCode::OK, &health))

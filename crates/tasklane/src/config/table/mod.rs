@@ -1,6 +1,7 @@
 //! The table of everything that can be set, in the order in which it is shown. A new setting is one
 //! row here and a place for its value in [`Values`](super::values::Values).
 
+mod access;
 mod queue;
 mod server;
 mod task;
@@ -19,6 +20,7 @@ const DAY_MS: u64 = 86_400_000;
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
     [
         server::SETTINGS,
+        access::SETTINGS,
         tls::SETTINGS,
         trace::SETTINGS,
         queue::DEFAULTS,

@@ -52,6 +52,13 @@ pub(super) static SETTINGS: &[Setting] = &[
     .flag_named("allow-origin")
     .example("https://board.example.org"),
     Setting::new(
+        "trusted_proxies",
+        Kind::Texts("NETWORK"),
+        "Proxies, as addresses or networks, whose X-Forwarded-For is believed; from others it is ignored.",
+        |v, _| &mut v.trusted_proxies,
+    )
+    .example("10.0.0.0/8,::1"),
+    Setting::new(
         "durability",
         Kind::Choice(&["fsync", "interval", "none"]),
         "When a write is answered: once it is synced to disk, before a sync that follows within sync_interval_ms, or before a sync whenever the system sees fit.",
@@ -177,6 +184,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         "How long a client may take to send a body.",
         |v, _| &mut v.server.body_within,
     ),
+    Setting::new(
+        "limits.stall_ms",
+        milliseconds(1),
+        "How long a client may take nothing of an answer before its connection is closed.",
+        |v, _| &mut v.server.stall_after,
+    )
+    .at_start(),
     Setting::new(
         "limits.shutdown_ms",
         milliseconds(0),

@@ -47,6 +47,7 @@ fn companions(setting: &Setting) -> &'static str {
         "sync_interval_ms" => "durability = \"interval\"",
         "queue_defaults.weights" => "queue_defaults.order = \"weighted\"",
         "queues.*.weights" => "queues.mail.order = \"weighted\"",
+        "jwt.key_file" => "jwt.issuer = \"x\"",
         "tls.certificate" => "tls.key = \"server.key\"",
         "tls.key" => "tls.certificate = \"server.pem\"",
         "classify.*.code" | "classify.*.message_contains" => "kind = \"bug\"",

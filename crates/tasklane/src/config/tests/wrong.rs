@@ -76,6 +76,11 @@ fn contradictions_are_found_with_the_line_that_makes_them() {
             "allowed_origins = [\"https://a.example.org\", \"https://b.example.org/\"]",
             ":1: allowed_origins: an origin is a scheme and a host, such as https://board.example.org",
         ),
+        (
+            "trusted_proxies = [\"10.0.0.1\", \"10.0.0.0/40\"]",
+            ":1: trusted_proxies: give addresses or networks, such as 10.0.0.7 or 10.0.0.0/8",
+        ),
+        ("jwt.key_file = \"issuer.pem\"", ":1: jwt.key_file: needs jwt.issuer too"),
         ("tls.certificate = \"server.pem\"", ":1: tls.certificate: needs tls.key too"),
         ("tls.key = \"server.key\"", ":1: tls.key: needs tls.certificate too"),
         (
