@@ -37,7 +37,10 @@ pub(super) async fn watch(client: Client, every: Duration, updates: mpsc::Sender
         ticks.tick().await;
         let update = match look(&client, started).await {
             Ok(seen) => Update::Seen(Box::new(seen)),
-            Err(error) => Update::Away(error.to_string()),
+            Err(error @ Error::Unreachable(_)) => {
+                Update::Away(format!("AWAY, trying again: {error}"))
+            }
+            Err(error) => Update::Away(format!("REFUSED, trying again: {error}")),
         };
         if updates.send(update).await.is_err() {
             return;

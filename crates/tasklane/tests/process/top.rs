@@ -1,6 +1,6 @@
 //! `tasklane top` in a real terminal: tmux, whose screen is read back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -12,20 +12,26 @@ use crate::server::Server;
 /// How long a test waits for something to be on the screen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A terminal of 80 by 24 with `tasklane top` in it.
+/// A terminal of 80 by 24 with a shell that runs `tasklane top`.
 struct Terminal {
     socket: String,
+    process: PathBuf,
 }
 
 impl Terminal {
     fn start(folder: &Path, server: &Server) -> Self {
-        let terminal = Self { socket: folder.join("tmux").to_str().unwrap().to_owned() };
-        let url = format!("http://{}", server.address);
-        // The pane stays when its program ends, so that what is left on it can be seen.
+        let socket = folder.join("tmux").to_str().unwrap().to_owned();
+        let terminal = Self { socket, process: folder.join("process") };
+        let top = format!(
+            "sh -c 'echo $$ >{}; exec {} top --server http://{} --every 0.2'",
+            terminal.process.display(),
+            env!("CARGO_BIN_EXE_tasklane"),
+            server.address
+        );
+        // What is left of the terminal afterwards is what the shell finds.
+        let script = format!("{top}; echo ended=$?; stty -a; read end");
         let begin = ["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24"];
-        let program = [env!("CARGO_BIN_EXE_tasklane"), "top", "--server", &url, "--every", "0.2"];
-        let keep = [";", "set-option", "-g", "remain-on-exit", "on"];
-        terminal.tmux(&[&begin[..], &program, &keep].concat());
+        terminal.tmux(&[&begin[..], &["sh", "-c", &script]].concat());
         terminal
     }
 
@@ -71,16 +77,11 @@ impl Terminal {
         self.tmux(&["display-message", "-p", format]).trim().to_owned()
     }
 
-    /// How it ended, with the terminal as it was before.
-    fn ended(&self) -> String {
-        let started = Instant::now();
-        while self.about("#{pane_dead}") != "1" {
-            assert!(started.elapsed() < PATIENCE, "it goes on: {}", self.screen());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!(self.about("#{alternate_on}"), "0", "{}", self.screen());
-        assert_eq!(self.about("#{cursor_flag}"), "1", "the cursor is seen again");
-        self.about("#{pane_dead_status}")
+    /// It ended well, and the terminal is as it was before.
+    fn has_ended(&self) {
+        let screen = self.shows(&["ended=0", "icanon"]);
+        assert!(!screen.contains("-icanon") && !screen.contains("-echo "), "{screen}");
+        assert_eq!(self.about("#{alternate_on} #{cursor_flag}"), "0 1", "{screen}");
     }
 }
 
@@ -164,7 +165,7 @@ fn an_operator_watches_pauses_drains_and_replays() {
         screen.contains("task.submitted")
     });
     terminal.press("q");
-    assert_eq!(terminal.ended(), "0");
+    terminal.has_ended();
 }
 
 #[test]
@@ -175,28 +176,33 @@ fn it_fits_the_terminal_and_says_when_the_server_is_away() {
     server.submit(json!({"type": "a"}));
     let terminal = Terminal::start(folder.path(), &server);
     terminal.shows(&["Queues 1", "default"]);
-    terminal.tmux(&["resize-window", "-x", "120", "-y", "40"]);
-    terminal.until("the last line at 40", |screen| {
-        screen.lines().count() == 40 && screen.lines().last().unwrap().starts_with(" q quit")
-    });
-    terminal.tmux(&["resize-window", "-x", "80", "-y", "24"]);
-    terminal.until("the last line at 24", |screen| {
-        screen.lines().count() == 24 && screen.lines().last().unwrap().starts_with(" q quit")
-    });
+    for (width, height) in [(120, 40), (80, 24)] {
+        let size = [width, height].map(|cells: usize| cells.to_string());
+        terminal.tmux(&["resize-window", "-x", &size[0], "-y", &size[1]]);
+        // The rule beside a title is as wide as the screen.
+        terminal.until(&format!("{width}×{height}"), |screen| {
+            let lines: Vec<_> = screen.lines().collect();
+            let rule = lines.iter().find(|line| line.starts_with(" Queues 1 ─"));
+            lines.len() == height
+                && lines[0].starts_with(" tasklane ")
+                && lines[height - 1].starts_with(" q quit")
+                && rule.is_some_and(|rule| rule.chars().count() == width)
+        });
+    }
 
     let address = server.address.to_string();
     server.signal("KILL");
     server.child.wait().unwrap();
-    let away = terminal.shows(&["AWAY:", "trying again"]);
-    assert!(away.contains("default"), "what was seen last stays: {away}");
+    // What was seen last stays.
+    terminal.shows(&["AWAY, trying again", "Queues 1", "default"]);
     let server = Server::start_at(&address, &store, &[]);
     server.submit(json!({"type": "a", "queue": "second"}));
     let back = terminal.shows(&["Queues 2", "second"]);
     assert!(!back.contains("AWAY"), "{back}");
 
-    let process = terminal.about("#{pane_pid}");
-    assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
-    assert_eq!(terminal.ended(), "0");
+    let process = std::fs::read_to_string(&terminal.process).unwrap();
+    assert!(Command::new("kill").args(["-TERM", process.trim()]).status().unwrap().success());
+    terminal.has_ended();
 }
 
 #[test]

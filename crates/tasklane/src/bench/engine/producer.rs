@@ -7,13 +7,15 @@ use super::pool::Pool;
 use crate::bench::plan::Plan;
 use crate::bench::stop;
 
-/// What has not come this long after the last task was sent counts as lost.
-const GRACE: Duration = Duration::from_secs(2);
+/// How often to look whether everything has come, after the last task was sent.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) struct Producer {
-    /// Connections without a call, and since when each of the others should have had its call sent.
-    free: Vec<usize>,
+    /// Its connections.
     own: Range<usize>,
+    /// Those without a call.
+    free: Vec<usize>,
+    /// When the task of each was due.
     due_of: Vec<Instant>,
     every: Duration,
     due: Instant,
@@ -40,9 +42,9 @@ impl Producer {
         self.due >= self.until || stop::is_asked()
     }
 
-    /// How long until the next task is due; after the last, how long to wait for what it brings.
+    /// How long to wait at most: until the next task is due, or until the next look.
     pub(crate) fn patience(&self) -> Duration {
-        if self.is_over() { GRACE } else { self.due.saturating_duration_since(Instant::now()) }
+        if self.is_over() { LOOK_EVERY } else { self.due.saturating_duration_since(Instant::now()) }
     }
 
     /// Sends what is due. A task that finds no free connection is sent late, and its time still

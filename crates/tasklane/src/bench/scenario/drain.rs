@@ -39,7 +39,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
         meter.note(answer.sent_at, reported);
         let refused = worker.refused(&pool)?;
         meter.note_wrong("report refused", refused);
-        completed += (reported - refused) as u64;
+        completed += reported.saturating_sub(refused) as u64;
         let held = worker.take(&pool)?;
         left += asked - held;
         empty = if held == 0 && asked > 0 { empty + 1 } else { 0 };

@@ -8,6 +8,8 @@ use crate::bench::engine::{Pool, Producer, Stream, Wish, Worker, bare, post, tas
 use crate::bench::figure::{Meter, Progress, Whole};
 use crate::bench::plan::Plan;
 
+/// What has not come this long after the last thing that came counts as lost.
+const GRACE: Duration = Duration::from_secs(2);
 const WISH: Wish = Wish { tasks: 10, wait_ms: 1_000 };
 
 struct Load {
@@ -27,6 +29,8 @@ struct Load {
     submitted: u64,
     /// Submissions that were answered otherwise.
     failed: usize,
+    /// When something came last.
+    came_at: Instant,
 }
 
 struct Events {
@@ -57,15 +61,13 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
         events,
         submitted: 0,
         failed: 0,
+        came_at: Instant::now(),
         pool,
     };
     load.worker.turn(&mut load.pool, Some(WISH))?;
     let mut priorities = plan.priorities.iter().copied().cycle();
     loop {
         let ready = load.pool.next_ready(producer.patience())?;
-        if ready.is_none() && producer.is_over() {
-            break;
-        }
         let (due, prefix) = (&mut load.due, &load.prefix);
         producer.send_due(&mut load.pool, |at| {
             let id = format!(r#""id":"{prefix}{:012x}","#, due.len());
@@ -79,7 +81,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
                 load.take(index)?;
             }
         }
-        if producer.is_over() && load.is_done() {
+        if producer.is_over() && (load.is_done() || load.came_at.elapsed() > GRACE) {
             break;
         }
     }
@@ -88,6 +90,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
 
 impl Load {
     fn take_answer(&mut self, index: usize, due: Instant) -> anyhow::Result<()> {
+        self.came_at = Instant::now();
         let answer = self.pool.answer(index)?;
         if answer.status == 201 {
             self.submitted += 1;
@@ -121,13 +124,16 @@ impl Load {
             at = id.end;
             let Some(number) = number_of(body.get(id), &self.prefix) else { continue };
             if let Some(due) = self.due.get(number) {
+                self.came_at = Instant::now();
                 self.picked_up.note(*due, 1);
                 self.held.push(number);
             }
         }
         self.worker.take(&self.pool)?;
         std::mem::swap(&mut self.reported, &mut self.held);
-        self.worker.turn(&mut self.pool, Some(WISH))
+        // A report is answered at once, so that its time is not that of the poll behind it.
+        let wait_ms = if self.reported.is_empty() { WISH.wait_ms } else { 0 };
+        self.worker.turn(&mut self.pool, Some(Wish { wait_ms, ..WISH }))
     }
 
     /// Whether everything that was sent has come everywhere.

@@ -120,7 +120,7 @@ impl Load {
         self.drains.note(answer.sent_at, reported);
         let refused = worker.refused(&self.pool)?;
         self.drains.note_wrong("report refused", refused);
-        self.completed += (reported - refused) as u64;
+        self.completed += reported.saturating_sub(refused) as u64;
         let held = worker.take(&self.pool)?;
         self.left += asked - held;
         if held == 0 {

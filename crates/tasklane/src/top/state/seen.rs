@@ -9,7 +9,7 @@ use tasklane_client::wire::{Depths, Event, Health, QueueStats, Task, Worker};
 pub(crate) enum Update {
     /// The server as it is.
     Seen(Box<Seen>),
-    /// The server does not answer, or refuses.
+    /// The server does not answer, or refuses: what to say of it.
     Away(String),
     Event(Box<Event>),
     /// There are no events to follow.

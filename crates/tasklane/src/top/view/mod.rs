@@ -59,10 +59,8 @@ fn head(state: &State) -> Paragraph<'_> {
         Span::raw(format!(" {}  ", state.server)),
     ];
     match (&state.away, &state.seen) {
-        (Some(why), _) => spans.push(Span::styled(
-            format!(" AWAY: {why}; trying again "),
-            Style::new().fg(Color::White).bg(Color::Red),
-        )),
+        (Some(why), _) => spans
+            .push(Span::styled(format!(" {why} "), Style::new().fg(Color::White).bg(Color::Red))),
         (None, None) => spans.push(Span::raw("looking for it …")),
         (None, Some(seen)) => {
             let Some(health) = &seen.health else {

@@ -54,9 +54,9 @@ fn it_fits_whatever_size_the_terminal_has() {
 #[test]
 fn a_server_that_is_away_is_seen_at_once_and_its_return_too() {
     let mut state = watching();
-    state.apply(Update::Away("connection refused".to_owned()));
+    state.apply(Update::Away("AWAY, trying again: refused".to_owned()));
     let text = screen(&state, 80, 24).join("\n");
-    assert!(text.contains("AWAY: connection refused; trying again"), "{text}");
+    assert!(text.contains("AWAY, trying again: refused"), "{text}");
     assert!(text.contains("default"), "what was seen last stays: {text}");
     state.apply(seen(5, 2_000.0));
     assert!(!screen(&state, 80, 24).join("\n").contains("AWAY"));
