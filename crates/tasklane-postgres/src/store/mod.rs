@@ -1,0 +1,381 @@
+//! The store itself: a handle that runs each call as a transaction of its own.
+
+mod contract;
+mod listen;
+mod signal;
+mod turn;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tasklane_core::lifecycle::Rules;
+use tasklane_core::{Clock, Rotation, TaskId, Timestamp};
+use tasklane_store::{Answer, StoreError, Tally};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::connection::{Pool, Transaction};
+use crate::fault::Fault;
+use crate::lanes::Lanes;
+use crate::options::Options;
+use crate::rows::time;
+use crate::schema;
+use crate::session::{Looked, Session};
+use crate::system::{self, SharedRandom};
+use crate::view::{View, sequence};
+use listen::keep_listening;
+use signal::Signals;
+use turn::{Kind, Turns};
+
+/// How often a call is tried again that another transaction got in the way of.
+const TRIES: u32 = 12;
+/// An id so far ahead was chosen by somebody else.
+const OWN_IDS_AHEAD: Duration = Duration::from_secs(86_400);
+
+/// What all calls share.
+pub(crate) struct Shared {
+    pub(crate) pool: Pool,
+    pub(crate) lanes: Lanes,
+    pub(crate) rules: Rules,
+    pub(crate) random: SharedRandom,
+    clock: Option<Arc<dyn Clock>>,
+    /// Microseconds from this machine's clock to the database's.
+    ahead: AtomicI64,
+    /// Millisecond and counter of the last id made here.
+    last_id: Mutex<(u64, u64)>,
+    rotation: Mutex<Rotation<i32>>,
+    looked: Mutex<Looked>,
+    pub(crate) signals: Signals,
+    turns: Turns,
+    commit_micros: Tally,
+    commit_events: Tally,
+    trouble: Mutex<Option<String>>,
+}
+
+/// What a call does inside its transaction. It may be done again, on what another has left.
+pub(crate) type Call<'c, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'c>>;
+
+impl Shared {
+    /// The database's clock, or the test's.
+    pub(crate) async fn read_clock(&self, transaction: &Transaction) -> Result<Timestamp, Fault> {
+        let test = self.clock.as_ref().map(|clock| clock.wall().as_micros());
+        let sql = "SELECT coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)";
+        let now: i64 = transaction.one(sql, &[(&test, Type::INT8)]).await?.get(0);
+        self.ahead.store(now.saturating_sub(system::wall().as_micros()), Ordering::Relaxed);
+        Ok(time(now))
+    }
+
+    /// The database's time, as near as it can be told from here.
+    pub(crate) fn now(&self) -> Timestamp {
+        match &self.clock {
+            Some(clock) => clock.wall(),
+            None => {
+                let here = system::wall().as_micros();
+                time(here.saturating_add(self.ahead.load(Ordering::Relaxed)))
+            }
+        }
+    }
+
+    /// A fresh id. Those made here rise even when the clock does not.
+    pub(crate) fn new_id(&self, now: Timestamp) -> TaskId {
+        let mut last = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
+        let clock = u64::try_from(now.as_millis()).unwrap_or_default();
+        let (millis, counter) = *last;
+        // Twenty bits of it are in an id.
+        *last = match clock > millis {
+            true => (clock, 0),
+            false if counter + 1 >= 1 << 20 => (millis + 1, 0),
+            false => (millis, counter + 1),
+        };
+        TaskId::generate(last.0, last.1, &mut &self.random)
+    }
+
+    pub(crate) fn rotation(&self) -> Rotation<i32> {
+        self.rotation.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_rotation(&self, rotation: Rotation<i32>) {
+        *self.rotation.lock().unwrap_or_else(PoisonError::into_inner) = rotation;
+    }
+
+    pub(crate) fn looked(&self) -> Looked {
+        *self.looked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_looked(&self, looked: Looked) {
+        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = looked;
+    }
+
+    /// Runs a call until it is committed, or cannot be.
+    async fn write<T, C>(&self, call: C) -> Result<T, StoreError>
+    where
+        C: for<'s, 'c> Fn(&'c mut Session<'s>) -> Call<'c, T>,
+    {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let outcome = self.write_once(&call).await;
+            self.note(outcome.as_ref().err());
+            match outcome {
+                Ok(value) => return Ok(value),
+                Err(fault) if fault.may_pass() && tries < TRIES => {
+                    tracing::debug!(%fault, tries, "a transaction is tried again");
+                    // A little later each time, and not all at once.
+                    let mut random = &self.random;
+                    let most = 1 << tries.min(7);
+                    let wait = tasklane_core::Random::next_u64(&mut random) % most;
+                    tokio::time::sleep(Duration::from_millis(wait)).await;
+                }
+                Err(fault) => return Err(fault.to_store_error()),
+            }
+        }
+    }
+
+    async fn write_once<T, C>(&self, call: &C) -> Result<T, Fault>
+    where
+        C: for<'s, 'c> Fn(&'c mut Session<'s>) -> Call<'c, T>,
+    {
+        let transaction = self.pool.write().await?;
+        let begun = Instant::now();
+        let outcome = async {
+            let mut session = Session::open(&transaction, self).await?;
+            let value = call(&mut session).await?;
+            Ok((value, session.finish().await?))
+        };
+        match outcome.await {
+            Ok((value, written)) => {
+                transaction.commit().await?;
+                let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+                self.commit_micros.add(micros);
+                self.commit_events.add(written.events);
+                for known in &written.lanes {
+                    self.lanes.add(known.clone());
+                }
+                if let Some(rotation) = written.rotation.clone() {
+                    self.set_rotation(rotation);
+                }
+                self.signals.committed(&written);
+                Ok(value)
+            }
+            Err(fault) => {
+                transaction.roll_back().await;
+                Err(fault)
+            }
+        }
+    }
+
+    /// Runs a look at one moment.
+    async fn read<T, C>(&self, call: C) -> Result<T, StoreError>
+    where
+        C: for<'s, 'c> FnOnce(&'c View<'s>) -> Call<'c, T>,
+    {
+        let outcome = async {
+            let transaction = self.pool.read().await?;
+            let view = View { transaction: &transaction, shared: self };
+            let value = call(&view).await;
+            transaction.roll_back().await;
+            value
+        };
+        let outcome: Result<T, Fault> = outcome.await;
+        self.note(outcome.as_ref().err());
+        outcome.map_err(|fault| fault.to_store_error())
+    }
+
+    /// Numbers what is committed, so that the feed can be read up to here.
+    pub(crate) async fn sequence(&self) -> Result<tasklane_store::Position, StoreError> {
+        let outcome = self.sequence_all().await;
+        self.note(outcome.as_ref().err());
+        outcome.map_err(|fault| fault.to_store_error())
+    }
+
+    async fn sequence_all(&self) -> Result<tasklane_store::Position, Fault> {
+        loop {
+            let own = self.signals.own();
+            let transaction = self.pool.read().await?;
+            let head = View { transaction: &transaction, shared: self }.head().await;
+            transaction.roll_back().await;
+            let (head, is_behind) = head?;
+            if !is_behind {
+                self.signals.numbered(head, own);
+                return Ok(head);
+            }
+            let own = self.signals.own();
+            let transaction = self.pool.write().await?;
+            match sequence(&transaction).await {
+                Ok((head, is_behind)) => {
+                    transaction.commit().await?;
+                    self.signals.numbered(head, own);
+                    if !is_behind {
+                        return Ok(head);
+                    }
+                }
+                Err(fault) => {
+                    transaction.roll_back().await;
+                    return Err(fault);
+                }
+            }
+        }
+    }
+
+    /// Which life of the store.
+    async fn epoch(&self) -> Result<u64, StoreError> {
+        self.read(|view| Box::pin(async move { view.epoch().await })).await
+    }
+
+    /// Remembers whether the database can be reached.
+    fn note(&self, fault: Option<&Fault>) {
+        let trouble = match fault {
+            None => None,
+            Some(fault) if fault.may_pass() => return,
+            Some(Fault::Refused(_)) => return,
+            Some(fault) => Some(fault.to_string()),
+        };
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+}
+
+/// A store on PostgreSQL.
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+    runtime: Handle,
+    /// What runs beside the calls, until the store is dropped.
+    beside: [JoinHandle<()>; 2],
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore").finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Opens the store in a database, `postgres://user:password@host/database`, and brings its
+    /// tables to this version. To be called on a runtime, on which the store then lives.
+    pub async fn open(address: &str, options: &Options) -> Result<Self, StoreError> {
+        options.rules.check()?;
+        let mut config: tokio_postgres::Config = address.parse().map_err(|_| {
+            let text = "not an address like postgres://user:password@host:5432/database";
+            StoreError::Unavailable(text.into())
+        })?;
+        if config.get_application_name().is_none() {
+            config.application_name("tasklane");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_secs(5));
+        }
+        let opened = Self::start(address, config, options).await;
+        opened.map_err(|fault| fault.to_store_error())
+    }
+
+    async fn start(
+        address: &str,
+        config: tokio_postgres::Config,
+        options: &Options,
+    ) -> Result<Self, Fault> {
+        let shared = Arc::new(Shared {
+            pool: Pool::new(address, &config, options)?,
+            lanes: Lanes::default(),
+            rules: options.rules,
+            random: SharedRandom::default(),
+            clock: options.clock.clone(),
+            ahead: AtomicI64::new(0),
+            last_id: Mutex::new((0, 0)),
+            rotation: Mutex::default(),
+            looked: Mutex::default(),
+            signals: Signals::default(),
+            turns: Turns::default(),
+            commit_micros: Tally::default(),
+            commit_events: Tally::default(),
+            trouble: Mutex::default(),
+        });
+        schema::migrate(&shared.pool, &options.schema, &shared.random).await?;
+        shared.find_last_id().await?;
+        shared.sequence_all().await?;
+        let beside = [
+            tokio::spawn(keep_sequencing(Arc::clone(&shared), options.look_every)),
+            tokio::spawn(keep_listening(Arc::clone(&shared), config, options.schema.clone())),
+        ];
+        Ok(Self { shared, runtime: Handle::current(), beside })
+    }
+
+    /// Begins a call now, in its turn; the answer is awaited later, or not at all.
+    fn write<T, C>(&self, kind: Kind, call: C) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        C: for<'s, 'c> Fn(&'c mut Session<'s>) -> Call<'c, T> + Send + Sync + 'static,
+    {
+        let turn = self.shared.turns.take(kind);
+        let shared = Arc::clone(&self.shared);
+        self.spawn(async move {
+            turn.comes().await;
+            let outcome = shared.write(call).await;
+            drop(turn);
+            outcome
+        })
+    }
+
+    fn read<T, C>(&self, call: C) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        C: for<'s, 'c> FnOnce(&'c View<'s>) -> Call<'c, T> + Send + 'static,
+    {
+        let shared = Arc::clone(&self.shared);
+        self.spawn(async move { shared.read(call).await })
+    }
+
+    fn spawn<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Answer<'_, T> {
+        let (reply, answer) = oneshot::channel();
+        self.runtime.spawn(async move {
+            let _ = reply.send(call.await);
+        });
+        let lost = || StoreError::OutcomeUnknown("the call was not finished".into());
+        Box::pin(async move { answer.await.unwrap_or_else(|_| Err(lost())) })
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.beside.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Shared {
+    /// Ids go on from the last that a server made, though this one's clock may be behind.
+    async fn find_last_id(&self) -> Result<(), Fault> {
+        let transaction = self.pool.write().await?;
+        let now = self.read_clock(&transaction).await?;
+        let millis = u64::try_from(now.plus(OWN_IDS_AHEAD).as_millis()).unwrap_or_default();
+        let most = Uuid::from_u64_pair(millis << 16, 0);
+        let sql = "SELECT id FROM ((SELECT id FROM task WHERE id < $1 ORDER BY id DESC LIMIT 1)
+                   UNION ALL (SELECT id FROM history WHERE id < $1 ORDER BY id DESC LIMIT 1)) ids
+                   ORDER BY id DESC LIMIT 1";
+        let found = transaction.query(sql, &[(&most, Type::UUID)]).await;
+        transaction.roll_back().await;
+        if let Some(row) = found?.first() {
+            let key = crate::rows::task_id(row.get(0))?.row_key().unsigned_abs();
+            let mut last = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
+            *last = (key >> 20, key & 0xF_FFFF);
+        }
+        Ok(())
+    }
+}
+
+/// Looks after the feed and the counters while nobody asks for them, and notices what other servers
+/// did.
+async fn keep_sequencing(shared: Arc<Shared>, every: Duration) {
+    loop {
+        tokio::time::sleep(every).await;
+        if let Err(error) = shared.sequence().await {
+            tracing::warn!(%error, "the feed could not be looked after; it is tried again");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Who goes when. Calls of one server are carried out as if one after the other, in the order in
+//! which they were made, wherever somebody could tell; otherwise side by side.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hashbrown::HashSet;
+use tasklane_core::TaskId;
+use tokio::sync::Notify;
+
+/// What a call is about.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// New tasks.
+    Submit,
+    /// These tasks.
+    Execute(HashSet<TaskId>),
+    /// These tasks, then whatever is claimable, and the room of workers.
+    Claim(HashSet<TaskId>),
+    /// Nothing that another call's order could show in.
+    Other,
+}
+
+impl Kind {
+    /// Whether a call of this kind has to wait for one that was made before it.
+    fn waits_for(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (Self::Claim(_), Self::Submit | Self::Execute(_) | Self::Claim(_)) => true,
+            (Self::Execute(own), Self::Execute(others) | Self::Claim(others)) => {
+                !own.is_disjoint(others)
+            }
+            _ => false,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Line {
+    last: u64,
+    calls: BTreeMap<u64, Kind>,
+}
+
+#[derive(Default, Clone)]
+pub(crate) struct Turns(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    line: Mutex<Line>,
+    over: Notify,
+}
+
+/// A call's place. It is over when this is dropped.
+pub(crate) struct Turn {
+    number: u64,
+    turns: Turns,
+}
+
+impl Turns {
+    pub(crate) fn take(&self, kind: Kind) -> Turn {
+        let mut line = self.0.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.last += 1;
+        let number = line.last;
+        line.calls.insert(number, kind);
+        Turn { number, turns: self.clone() }
+    }
+}
+
+impl Turn {
+    /// Waits until nothing is under way that this call would have to come after.
+    pub(crate) async fn comes(&self) {
+        loop {
+            let over = self.turns.0.over.notified();
+            let mut over = std::pin::pin!(over);
+            // Before the look, so that an end in between is not missed.
+            over.as_mut().enable();
+            if self.is_free() {
+                return;
+            }
+            over.await;
+        }
+    }
+
+    fn is_free(&self) -> bool {
+        let line = self.turns.0.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(own) = line.calls.get(&self.number) else { return true };
+        line.calls.range(..self.number).all(|(_, earlier)| !own.waits_for(earlier))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut line = self.turns.0.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.calls.remove(&self.number);
+        drop(line);
+        self.turns.0.over.notify_waiters();
+    }
+}

@@ -1,0 +1,116 @@
+//! The feed (S17): what was committed is numbered by one sequencer at a time, then read.
+
+use tasklane_core::limits;
+use tasklane_store::codec;
+use tasklane_store::{Cursor, FeedPage, Position};
+use tokio_postgres::types::Type;
+
+use super::View;
+use crate::connection::Transaction;
+use crate::fault::Fault;
+use crate::rows::time;
+
+/// Writes numbered in one transaction.
+const WRITES_AT_ONCE: i64 = 5_000;
+
+/// Numbers what is committed and not numbered, and folds counters. Gives the last number, and
+/// whether there is more to do.
+pub(crate) async fn sequence(transaction: &Transaction) -> Result<(Position, bool), Fault> {
+    let lock =
+        "SELECT pg_advisory_xact_lock(hashtext('tasklane feed'), hashtext(current_schema()))";
+    transaction.query(lock, &[]).await?;
+    let sql = "WITH part AS (SELECT number FROM outbox ORDER BY number LIMIT $1),
+        gone AS (
+            DELETE FROM outbox WHERE number <= (SELECT max(number) FROM part)
+            RETURNING number, at, count, events
+        ), total AS (SELECT coalesce(sum(count), 0)::int8 AS events, count(*) AS writes FROM gone),
+        head AS (
+            UPDATE meta SET value = value + total.events FROM total WHERE name = 'head'
+            RETURNING meta.value, total.events, total.writes
+        ), written AS (
+            INSERT INTO feed(first, count, at, events)
+            SELECT head.value - head.events + sum(gone.count) OVER (ORDER BY gone.number) - gone.count + 1,
+                   gone.count, gone.at, gone.events
+            FROM gone, head
+        )
+        SELECT value, writes FROM head";
+    let row = transaction.one(sql, &[(&WRITES_AT_ONCE, Type::INT8)]).await?;
+    let (head, writes): (i64, i64) = (row.get(0), row.get(1));
+    let fold = "WITH gone AS (DELETE FROM delta RETURNING queue, lane, priority, state, change),
+        deep AS (
+            INSERT INTO depth(queue, count)
+            SELECT queue, sum(change) FROM gone WHERE state IN (0, 1, 2, 5) GROUP BY queue
+            ON CONFLICT (queue) DO UPDATE SET count = depth.count + excluded.count
+        )
+        INSERT INTO tally(queue, lane, priority, state, count)
+        SELECT queue, lane, priority, state, sum(change) FROM gone
+        GROUP BY queue, lane, priority, state
+        ON CONFLICT (lane, priority, state) DO UPDATE SET count = tally.count + excluded.count";
+    transaction.execute(fold, &[]).await?;
+    Ok((Position(head.unsigned_abs()), writes == WRITES_AT_ONCE))
+}
+
+impl View<'_> {
+    /// Whether anything is committed and not numbered; and the last number.
+    pub(crate) async fn head(&self) -> Result<(Position, bool), Fault> {
+        let sql = "SELECT value, EXISTS (SELECT 1 FROM outbox) FROM meta WHERE name = 'head'";
+        let row = self.transaction.one(sql, &[]).await?;
+        Ok((Position(row.get::<_, i64>(0).unsigned_abs()), row.get(1)))
+    }
+
+    pub(crate) async fn epoch(&self) -> Result<u64, Fault> {
+        let sql = "SELECT value FROM meta WHERE name = 'epoch'";
+        Ok(self.transaction.one(sql, &[]).await?.get::<_, i64>(0).unsigned_abs())
+    }
+
+    pub(crate) async fn events_after(
+        &self,
+        cursor: Cursor,
+        limit: usize,
+    ) -> Result<FeedPage, Fault> {
+        let sql = "SELECT (SELECT value FROM meta WHERE name = 'epoch'),
+                          (SELECT value FROM meta WHERE name = 'head'), min(first) FROM feed";
+        let row = self.transaction.one(sql, &[]).await?;
+        let epoch = row.get::<_, i64>(0).unsigned_abs();
+        let last = row.get::<_, i64>(1).unsigned_abs();
+        let oldest: Option<u64> = row.get::<_, Option<i64>>(2).map(i64::unsigned_abs);
+        let from_start = cursor == Cursor::OLDEST;
+        let foreign = !from_start && cursor.epoch != epoch;
+        let missed = oldest.is_some_and(|oldest| cursor.position.0.saturating_add(1) < oldest);
+        // Past the end: what it saw there was lost, and the numbers have been given again.
+        let ahead = cursor.position.0 > last;
+        let after = if foreign || ahead { Position(0) } else { cursor.position };
+        let mut page = FeedPage {
+            events: Vec::new(),
+            next: Cursor { epoch, position: after },
+            gap: foreign || ahead || (missed && !from_start),
+        };
+        let limit = limit.clamp(1, limits::EXAMINED_MAX);
+        // The row that holds the next event may begin before it.
+        let sql = "SELECT first, at, events FROM feed WHERE first >= coalesce(
+                       (SELECT max(first) FROM feed WHERE first <= $1 + 1), 0)
+                   AND first + count > $1 + 1 ORDER BY first LIMIT $2";
+        let parameters = [(&(after.0 as i64) as _, Type::INT8), (&(limit as i64) as _, Type::INT8)];
+        let found = self.transaction.query(sql, &parameters).await?;
+        for row in found {
+            if page.events.len() >= limit {
+                break;
+            }
+            let first = Position(row.get::<_, i64>(0).unsigned_abs());
+            let at = time(row.get(1));
+            let bytes: &[u8] = row.get(2);
+            let events = match codec::decode_feed(bytes, first, at, &self.shared.lanes) {
+                Ok(events) => events,
+                Err(_) => {
+                    self.shared.lanes.meet_all(self.transaction).await?;
+                    codec::decode_feed(bytes, first, at, &self.shared.lanes)?
+                }
+            };
+            page.events.extend(events.into_iter().filter(|event| event.position > after));
+        }
+        if let Some(last) = page.events.last() {
+            page.next.position = last.position;
+        }
+        Ok(page)
+    }
+}
