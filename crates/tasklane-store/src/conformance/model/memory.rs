@@ -135,6 +135,10 @@ impl Memory {
             known.worker.seen_at = now.wall;
             known.worker.health = Health::default();
         }
+        self.forget();
+    }
+
+    pub(super) fn forget(&mut self) {
         self.rotation = Rotation::default();
         self.overdue_after = None;
     }

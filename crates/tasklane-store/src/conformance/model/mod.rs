@@ -76,6 +76,12 @@ impl NaiveStore {
         self.write(|memory, now| memory.restart(now));
     }
 
+    /// What a restart does to a store whose clock is elsewhere and goes on: only whose turn it was
+    /// among the queues is forgotten.
+    pub fn forget(&self) {
+        self.write(|memory, _| memory.forget());
+    }
+
     /// One call: one reading of the clocks, one write.
     fn write<T>(&self, call: impl FnOnce(&mut Memory, Now) -> T) -> T {
         let now = Now { wall: self.clock.wall(), monotonic: self.clock.monotonic() };

@@ -17,7 +17,7 @@ impl Memory {
         let (later, earlier): (Vec<_>, Vec<_>) = all.into_iter().partition(|c| after(c.task));
         let commands: Vec<_> = later.into_iter().chain(earlier).take(limit).collect();
         self.overdue_after = commands.last().map(|command| command.task);
-        let is_silent = |heard: Duration| now.monotonic - heard >= self.rules.silence;
+        let is_silent = |heard: Duration| now.monotonic.saturating_sub(heard) >= self.rules.silence;
         let alive = || self.workers.values().filter(|k| k.worker.state != WorkerState::Dead);
         let silent = alive().filter(|k| is_silent(k.heard)).map(|k| k.worker.id).collect();
         // What has a command now is looked at again when that is carried out.

@@ -47,7 +47,7 @@ impl Memory {
             Direction::Resume | Direction::Recover => (WorkerState::Active, WorkerChange::Resumed),
             Direction::Drain => (WorkerState::Draining, WorkerChange::Draining),
             Direction::MarkUnhealthy => (WorkerState::Unhealthy, WorkerChange::Unhealthy),
-            Direction::DeclareDead if now.monotonic - known.heard < silence => {
+            Direction::DeclareDead if now.monotonic.saturating_sub(known.heard) < silence => {
                 return Err(WorkerRefusal::Alive);
             }
             Direction::DeclareDead => (WorkerState::Dead, WorkerChange::Dead),

@@ -130,8 +130,9 @@ impl<F: Fixture> World<F> {
         if !differences.survives_reopen {
             return self.begin_anew();
         }
-        if differences.leases_restart {
-            self.model.restart();
+        match differences.leases_restart {
+            true => self.model.restart(),
+            false => self.model.forget(),
         }
         self.audit();
     }

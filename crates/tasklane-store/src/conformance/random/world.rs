@@ -81,7 +81,9 @@ impl<T: Clone> Recent<T> {
 
 impl<F: Fixture> World<F> {
     pub(super) fn new(fixture: F, seed: u64) -> Self {
-        let clock = Arc::new(ManualClock::default());
+        let steady = fixture.differences().leases_restart;
+        let clock = if steady { ManualClock::default() } else { ManualClock::single() };
+        let clock = Arc::new(clock);
         clock.set_wall(fixture.now());
         let mut world = Self {
             model: NaiveStore::new(clock.clone(), RULES, seed),
