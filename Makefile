@@ -12,6 +12,7 @@ test: tools lint unit crash
 # What the tests need beyond the Rust toolchain; installed once.
 tools:
 	@command -v curl >/dev/null || { apt-get update -qq && apt-get install -y -qq curl; }
+	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -y -qq redis-server; }
 	@command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny
 
 lint:
