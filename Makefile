@@ -18,6 +18,7 @@ tools:
 	@command -v curl >/dev/null || { apt-get update -qq && apt-get install -y -qq curl; }
 	@command -v tmux >/dev/null || { apt-get update -qq && apt-get install -y -qq tmux; }
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq postgresql; }
+	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -y -qq redis-server; }
 	@command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny
 
 lint:

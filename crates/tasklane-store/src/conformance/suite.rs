@@ -235,7 +235,9 @@ macro_rules! conformance_cases {
                 a_worker_that_takes_no_more_finishes_what_it_has
                 leaving_gives_unstarted_tasks_back_at_once
                 leaving_cancels_an_unstarted_task_that_should_stop
-                a_worker_that_left_is_gone_but_may_settle a_worker_that_was_heard_of_is_not_dead
+                a_worker_that_left_is_gone_but_may_settle
+                a_worker_that_left_keeps_its_renewed_leases_to_their_end
+                a_worker_that_was_heard_of_is_not_dead
                 a_worker_silent_for_thirty_seconds_is_declared_dead
                 claims_and_heartbeats_are_signs_of_life
                 a_dead_worker_may_still_settle_while_its_lease_is_current

@@ -157,6 +157,22 @@ pub fn a_worker_that_left_is_gone_but_may_settle(fixture: &mut impl Fixture) {
     scene.complete(&held);
 }
 
+pub fn a_worker_that_left_keeps_its_renewed_leases_to_their_end(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let worker = scene.worker();
+    let id = scene.submit(draft("a"));
+    scene.claim_one(worker);
+    scene.pass(secs(20));
+    scene.renew_all(worker);
+    scene.direct(worker, Direction::Leave).unwrap();
+    scene.pass(secs(30) - millis(1));
+    scene.maintain();
+    assert_eq!(scene.state(id), StateName::Running);
+    scene.pass(millis(1));
+    scene.maintain();
+    assert_eq!(scene.state(id), StateName::Pending);
+}
+
 pub fn a_worker_that_was_heard_of_is_not_dead(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
     let worker = scene.worker();

@@ -1,0 +1,205 @@
+//! Whether a server is one on which tasks are safe: looked at when the store is opened, and now and
+//! then afterwards.
+
+use hashbrown::HashMap;
+use tasklane_store::StoreError;
+
+use crate::fault::Fault;
+use crate::link::{Link, Wait, Way};
+use crate::options::{Mode, Options};
+use crate::value;
+
+/// The first version whose scripts say that they do not write.
+const VERSION_MIN: (u32, u32) = (7, 0);
+/// The first version that tells when its file was synced.
+const VERSION_WAITAOF: (u32, u32) = (7, 2);
+
+/// What a look found.
+#[derive(Debug, Default)]
+pub(crate) struct Condition {
+    /// Why nothing may be written here, and what to set.
+    pub(crate) refused: Option<String>,
+    /// What should be looked at, but does not stop anything.
+    pub(crate) warnings: Vec<String>,
+    /// What the answer to a write waits for.
+    pub(crate) wait: Wait,
+}
+
+/// Looks at the server's settings and its role.
+pub(crate) async fn look(
+    link: &Link,
+    options: &Options,
+    replicas: u32,
+) -> Result<Condition, Fault> {
+    let info = information(link).await?;
+    let mut condition = Condition::default();
+    let version = version(info.get("redis_version").map_or("", String::as_str));
+    if version < VERSION_MIN {
+        let (major, minor) = version;
+        condition.refused = Some(format!(
+            "this server is Redis {major}.{minor}: Tasklane needs 7.0 or newer, or Valkey"
+        ));
+        return Ok(condition);
+    }
+    if info.get("role").is_some_and(|role| role == "slave") {
+        let text =
+            "this server is a replica, which takes no writes: give the address of its primary";
+        condition.refused = Some(text.into());
+        return Ok(condition);
+    }
+    match settings(link).await {
+        Some(settings) => judge(&settings, version, options.mode, &mut condition),
+        None => condition.warnings.push(
+            "the server does not show its settings (CONFIG GET): see to it yourself that \
+             maxmemory-policy is noeviction, appendonly yes and appendfsync always"
+                .into(),
+        ),
+    }
+    condition.wait = match (options.mode, condition.wait) {
+        (Mode::Fast, _) => Wait::Nothing,
+        (Mode::Durable, Wait::File { .. }) => Wait::File { replicas },
+        (Mode::Durable, _) if replicas > 0 => Wait::Replicas(replicas),
+        (Mode::Durable, _) => Wait::Nothing,
+    };
+    Ok(condition)
+}
+
+fn judge(
+    settings: &HashMap<String, String>,
+    version: (u32, u32),
+    mode: Mode,
+    condition: &mut Condition,
+) {
+    let of = |name: &str| settings.get(name).map_or("", String::as_str);
+    let policy = of("maxmemory-policy");
+    if policy != "noeviction" {
+        let text = format!(
+            "maxmemory-policy is {policy}: when memory is short, Redis would remove tasks. Set \
+             maxmemory-policy noeviction"
+        );
+        match of("maxmemory") {
+            "0" => condition.warnings.push(text),
+            _ => condition.refused = Some(text),
+        }
+    }
+    if mode == Mode::Fast {
+        return;
+    }
+    match (of("appendonly"), of("appendfsync")) {
+        ("yes", "always") => {}
+        // A newer server tells when its file was synced, so a slower pace is as safe.
+        ("yes", "everysec") if version >= VERSION_WAITAOF => {
+            condition.wait = Wait::File { replicas: 0 };
+        }
+        ("yes", pace) => {
+            condition.refused = Some(format!(
+                "appendfsync is {pace}: an answered write could be lost with the machine. Set \
+                 appendfsync always, or choose durability = \"none\""
+            ));
+        }
+        _ => {
+            condition.refused = Some(
+                "appendonly is off: everything would be lost with the process. Set appendonly yes \
+                 and appendfsync always, or choose durability = \"none\""
+                    .into(),
+            );
+        }
+    }
+}
+
+async fn information(link: &Link) -> Result<HashMap<String, String>, Fault> {
+    let mut found = HashMap::new();
+    for section in ["server", "replication"] {
+        let mut command = redis::cmd("INFO");
+        command.arg(section);
+        let text = value::bytes(link.send(Way::Reading, &command).await?)?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let lines = text.lines().filter_map(|line| line.split_once(':'));
+        found.extend(lines.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+    Ok(found)
+}
+
+/// The settings that matter; `None` where they are not shown to us.
+async fn settings(link: &Link) -> Option<HashMap<String, String>> {
+    let mut command = redis::cmd("CONFIG");
+    command
+        .arg("GET")
+        .arg("maxmemory")
+        .arg("maxmemory-policy")
+        .arg("appendonly")
+        .arg("appendfsync");
+    let pairs = value::pairs(link.send(Way::Reading, &command).await.ok()?).ok()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some(pairs.iter().map(|(name, value)| (text(name), text(value))).collect())
+}
+
+/// The first two numbers of a version.
+fn version(text: &str) -> (u32, u32) {
+    let mut numbers = text.split('.').map(|part| part.parse().unwrap_or_default());
+    (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
+}
+
+impl Condition {
+    /// Refuses to go on where that is not safe.
+    pub(crate) fn insist(self) -> Result<Wait, Fault> {
+        for warning in &self.warnings {
+            tracing::warn!("{warning}");
+        }
+        match self.refused {
+            Some(text) => Err(StoreError::Unavailable(text).into()),
+            None => Ok(self.wait),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(mode: Mode, version: (u32, u32), set: [&str; 4]) -> Condition {
+        let names = ["maxmemory", "maxmemory-policy", "appendonly", "appendfsync"];
+        let settings = names.into_iter().zip(set).map(|(n, v)| (n.to_owned(), v.to_owned()));
+        let mut condition = Condition::default();
+        judge(&settings.collect(), version, mode, &mut condition);
+        condition
+    }
+
+    #[test]
+    fn a_server_that_syncs_every_write_is_safe() {
+        let condition = judged(Mode::Durable, (7, 0), ["0", "noeviction", "yes", "always"]);
+        assert!(condition.refused.is_none() && condition.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_server_that_removes_keys_is_refused_once_it_can_come_to_that() {
+        for mode in [Mode::Durable, Mode::Fast] {
+            let refused = judged(mode, (7, 0), ["100", "allkeys-lru", "yes", "always"]).refused;
+            assert!(refused.is_some_and(|text| text.contains("noeviction")));
+            let unlimited = judged(mode, (7, 0), ["0", "allkeys-lru", "yes", "always"]);
+            assert!(unlimited.refused.is_none() && unlimited.warnings.len() == 1);
+        }
+    }
+
+    #[test]
+    fn a_server_without_its_file_is_refused_unless_memory_is_enough() {
+        for set in [["0", "noeviction", "no", "always"], ["0", "noeviction", "yes", "everysec"]] {
+            assert!(judged(Mode::Durable, (7, 0), set).refused.is_some());
+            assert!(judged(Mode::Fast, (7, 0), set).refused.is_none());
+        }
+    }
+
+    #[test]
+    fn a_newer_server_is_asked_when_its_file_was_synced() {
+        let set = ["0", "noeviction", "yes", "everysec"];
+        let condition = judged(Mode::Durable, (7, 2), set);
+        assert_eq!((condition.refused, condition.wait), (None, Wait::File { replicas: 0 }));
+        assert!(judged(Mode::Durable, (7, 2), ["0", "noeviction", "yes", "no"]).refused.is_some());
+    }
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(version("7.0.15") >= VERSION_MIN && version("6.2.7") < VERSION_MIN);
+        assert!(version("10.1") >= VERSION_WAITAOF);
+    }
+}

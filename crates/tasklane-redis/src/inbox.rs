@@ -1,0 +1,148 @@
+//! Where calls wait for the writer, and in which order.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tasklane_store::{Answer, StoreError};
+use tokio::sync::{Notify, oneshot};
+
+use crate::fault::Fault;
+use crate::session::Session;
+
+/// Calls that may wait; beyond it they are refused.
+const WAITING_MAX: usize = 20_000;
+/// What one write carries, unless a single call is larger: longer scripts hold up others.
+const GROUP_SIZE_MAX: usize = 500;
+
+/// Which calls go first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Settles and heartbeats (S20).
+    Settle,
+    /// Most.
+    Ordinary,
+    /// Bulk work, one slice at a time and by itself.
+    Bulk,
+}
+
+/// A call on its way.
+pub(crate) trait Call: Send {
+    /// Decides; may be asked several times.
+    fn run(&mut self, session: &mut Session<'_>) -> Result<(), Fault>;
+    /// Tells whoever waits.
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+struct Work<T, F> {
+    run: F,
+    decided: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F: FnMut(&mut Session<'_>) -> Result<T, Fault> + Send> Call for Work<T, F> {
+    fn run(&mut self, session: &mut Session<'_>) -> Result<(), Fault> {
+        self.decided = Some((self.run)(session)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
+        let Self { decided, reply, .. } = *self;
+        let answer = outcome.and_then(|()| decided.ok_or(StoreError::Closed));
+        // Whoever asked may have gone.
+        let _ = reply.send(answer);
+    }
+}
+
+#[derive(Default)]
+struct Waiting {
+    settles: VecDeque<(usize, Box<dyn Call>)>,
+    ordinary: VecDeque<(usize, Box<dyn Call>)>,
+    bulk: VecDeque<(usize, Box<dyn Call>)>,
+    closed: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Inbox {
+    waiting: Mutex<Waiting>,
+    filled: Notify,
+}
+
+impl Inbox {
+    /// Queues a call now; the answer is awaited later.
+    pub(crate) fn call<'a, T: Send + 'static>(
+        &self,
+        class: Class,
+        size: usize,
+        run: impl FnMut(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Answer<'a, T> {
+        let (reply, answer) = oneshot::channel();
+        let work = Box::new(Work { run, decided: None, reply });
+        let mut waiting = self.lock();
+        let count = waiting.settles.len() + waiting.ordinary.len() + waiting.bulk.len();
+        if waiting.closed || count >= WAITING_MAX {
+            let error = match waiting.closed {
+                true => StoreError::Closed,
+                false => StoreError::Overloaded("too many calls are waiting".into()),
+            };
+            drop(waiting);
+            work.answer(Err(error));
+        } else {
+            let queue = match class {
+                Class::Settle => &mut waiting.settles,
+                Class::Ordinary => &mut waiting.ordinary,
+                Class::Bulk => &mut waiting.bulk,
+            };
+            queue.push_back((size, work));
+            drop(waiting);
+            self.filled.notify_one();
+        }
+        let lost = || StoreError::OutcomeUnknown("the writer stopped".into());
+        Box::pin(async move { answer.await.unwrap_or_else(|_| Err(lost())) })
+    }
+
+    /// The next calls to decide together; `None` once the store is closed and all is done.
+    pub(crate) async fn take(&self) -> Option<Vec<Box<dyn Call>>> {
+        loop {
+            let filled = self.filled.notified();
+            {
+                let mut waiting = self.lock();
+                let group = waiting.group();
+                if !group.is_empty() {
+                    return Some(group);
+                }
+                if waiting.closed {
+                    return None;
+                }
+            }
+            filled.await;
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn group(&mut self) -> Vec<Box<dyn Call>> {
+        let (mut group, mut total) = (Vec::new(), 0);
+        for queue in [&mut self.settles, &mut self.ordinary] {
+            while let Some((size, _)) = queue.front() {
+                if !group.is_empty() && total + size > GROUP_SIZE_MAX {
+                    return group;
+                }
+                total += size;
+                group.extend(queue.pop_front().map(|(_, call)| call));
+            }
+        }
+        if group.is_empty() {
+            group.extend(self.bulk.pop_front().map(|(_, call)| call));
+        }
+        group
+    }
+}

@@ -1,0 +1,41 @@
+//! The store of Tasklane on Redis, for servers that share one.
+//!
+//! [`RedisStore`] implements the contract of `tasklane-store`. Calls are queued to one writer per
+//! server. What has gathered there is decided together: one script reads what is needed, with the
+//! time; core decides on it; another script writes, but only if nothing else was written since.
+//! Otherwise all of it is done again. Nothing is ever locked: `turn` is a courtesy among servers.
+//!
+//! - `keys` the layout: every key and what it holds
+//! - `script` the two scripts; `request`, `read`, `writes` how they are asked; `link` the way there
+//! - `snapshot` what was read; `session` one file per verb: what is decided on it
+//! - `address`, `condition` where a server is and whether tasks are safe there
+//! - `writer` and `inbox` the loop around all this; `look` reads that nobody decides on;
+//!   `watch` what other servers have written
+//!
+//! Nothing here knows of HTTP, and nothing here decides: it calls `tasklane-core`.
+
+mod address;
+mod catalog;
+mod condition;
+mod fault;
+mod inbox;
+mod keys;
+mod link;
+mod look;
+mod options;
+mod read;
+mod request;
+mod session;
+mod snapshot;
+mod sorted;
+mod store;
+mod stored;
+mod system;
+mod value;
+mod watch;
+mod writer;
+mod writes;
+
+pub use address::Address;
+pub use options::{Mode, Options};
+pub use store::RedisStore;

@@ -1,0 +1,165 @@
+//! Looks for contradictions (S18): each task against its trail and every index it should be in.
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+use tasklane_core::{Priority, State, StateName, TaskId, trail};
+use tasklane_store::Finding;
+
+use super::stats::count;
+use super::task::decode_entries;
+use crate::catalog::Catalog;
+use crate::fault::Fault;
+use crate::keys::Key;
+use crate::read::Read;
+use crate::snapshot::Snapshot;
+use crate::stored::Stored;
+use crate::value;
+use crate::writer::Shared;
+
+/// Tasks looked at in one go.
+const TASKS_AT_ONCE: usize = 100;
+/// How often a look is repeated because something was written in between.
+const LOOKS_MAX: usize = 5;
+
+type Counted = HashMap<(u32, Priority), [u64; StateName::COUNT]>;
+
+impl Shared {
+    pub(crate) async fn check(&self) -> Result<Vec<Finding>, Fault> {
+        let (begin, _) = self.look(Vec::new()).await?;
+        let mut findings = Vec::new();
+        let mut counted = Counted::new();
+        let mut before = None;
+        loop {
+            let ids = self.ids_before(before).await?;
+            let Some(last) = ids.last() else { break };
+            before = Some(*last.as_bytes());
+            for ids in ids.chunks(TASKS_AT_ONCE) {
+                self.check_tasks(ids, &mut counted, &mut findings).await?;
+            }
+        }
+        let counts = Read::plain("HGETALL", Key::Counts, []);
+        let (end, _) = self.look(vec![counts.clone()]).await?;
+        // Counters can be compared only if nothing has happened meanwhile.
+        if begin.meta.version == end.meta.version {
+            let mut stored = count(end.plain(&counts).cloned())?;
+            stored.retain(|_, counts| counts.iter().any(|count| *count > 0));
+            if stored != counted {
+                let problem = "they do not count what there is".into();
+                findings.push(Finding { place: "counters".into(), problem });
+            }
+        }
+        Ok(findings)
+    }
+
+    async fn check_tasks(
+        &self,
+        ids: &[TaskId],
+        counted: &mut Counted,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), Fault> {
+        for _ in 0..LOOKS_MAX {
+            let found = self.tasks(ids, false).await?;
+            let all = found.into_iter().flatten().map(|(stored, _)| stored).collect::<Vec<_>>();
+            let catalog = self.catalog();
+            let reads = all.iter().map(|stored| reads_of(stored, &catalog));
+            let reads = reads.collect::<Result<Vec<_>, _>>()?;
+            let fields = all.iter().flat_map(|stored| fields_of(stored.task.id));
+            let every = reads.iter().flatten().map(|(read, _)| read.clone()).chain(fields);
+            let (snapshot, catalog) = self.look(every.collect()).await?;
+            if all.iter().any(|stored| !is_same(stored, &snapshot)) {
+                continue;
+            }
+            for (stored, reads) in all.iter().zip(&reads) {
+                let key = (stored.lane, stored.task.spec.priority);
+                let counts = counted.entry(key).or_default();
+                if let Some(count) = counts.get_mut(stored.task.state.name().index()) {
+                    *count += 1;
+                }
+                let problem = problem_of(stored, reads, &snapshot, &catalog)?;
+                let place = format!("task {}", stored.task.id);
+                findings.extend(problem.map(|problem| Finding { place, problem }));
+            }
+            return Ok(());
+        }
+        Ok(())
+    }
+}
+
+fn fields_of(id: TaskId) -> [Read; 3] {
+    let field = |key| Read::Field(key, id.as_bytes().to_vec());
+    [field(Key::Task), field(Key::Record), trail_of(id)]
+}
+
+/// Whether a task has not changed between two looks.
+fn is_same(stored: &Stored, snapshot: &Snapshot) -> bool {
+    let id = stored.task.id;
+    let record = snapshot.field(&Key::Record, id.as_bytes()).cloned().flatten();
+    let task = snapshot.field(&Key::Task, id.as_bytes()).cloned().flatten();
+    let fresh = stored.pack_record();
+    task.is_some() && record.is_none_or(|record: Bytes| record[..] == fresh[..])
+}
+
+/// What should be there besides a task, and what is wrong if it is not.
+fn reads_of(stored: &Stored, catalog: &Catalog) -> Result<Vec<(Read, &'static str)>, Fault> {
+    let task = &stored.task;
+    let (id, queue) = (task.id.as_bytes().to_vec(), catalog.lane_and_queue(stored.lane)?.1);
+    let scored = |key: Key, member: Vec<u8>| Read::Plain("ZSCORE", key, vec![member]);
+    let mut reads = Vec::new();
+    match &task.state {
+        State::Pending { .. } => {
+            let mut member = task.place.sequence.0.to_be_bytes().to_vec();
+            member.extend(&id);
+            let lane = Key::Lane(stored.lane, task.spec.priority);
+            reads.push((scored(lane, member), "pending, but not in its lane"));
+        }
+        State::Assigned(lease) | State::Running(lease) => {
+            reads.push((scored(Key::Leases, id.clone()), "held, but not among the leases"));
+            let held = Read::Plain("SISMEMBER", Key::Held(lease.worker), vec![id.clone()]);
+            reads.push((held, "held, but not by its worker"));
+        }
+        state if state.ended().is_some() => {
+            let ended = Key::Ended(state.name(), queue);
+            reads.push((scored(ended, id.clone()), "not listed among the ended"));
+        }
+        _ => {}
+    }
+    if let (Some(ordering), false) = (&task.spec.ordering_key, task.state.name().is_terminal()) {
+        let line = Key::Line(queue, ordering.as_str().into());
+        reads.push((scored(line, id), "not among the tasks of its ordering key"));
+    }
+    Ok(reads)
+}
+
+fn problem_of(
+    stored: &Stored,
+    reads: &[(Read, &'static str)],
+    snapshot: &Snapshot,
+    catalog: &Catalog,
+) -> Result<Option<String>, Fault> {
+    for (read, problem) in reads {
+        let answer = snapshot.plain(read).cloned().unwrap_or_default();
+        let there = match read {
+            Read::Plain("SISMEMBER", ..) => value::integer(answer)? == 1,
+            _ => value::bytes(answer)?.is_some(),
+        };
+        if !there {
+            return Ok(Some((*problem).into()));
+        }
+    }
+    let id = stored.task.id;
+    let packed = snapshot.field(&Key::Task, id.as_bytes()).cloned().flatten().unwrap_or_default();
+    let admitted = Stored::unpack_task(id, &packed, catalog)?;
+    let entries = snapshot.plain(&trail_of(id)).cloned().unwrap_or_default();
+    let entries = trail::whole(&stored.task, decode_entries(entries)?);
+    let (spec, admission) = (admitted.task.spec, admitted.task.admission);
+    Ok(match trail::replay(id, spec, admission, &entries) {
+        _ if stored.cut => None,
+        Ok(replayed) if trail::agrees(&stored.task, &replayed) => None,
+        Ok(replayed) => Some(format!("its trail leads to {replayed:?}")),
+        Err(illegal) => Some(illegal.to_string()),
+    })
+}
+
+fn trail_of(id: TaskId) -> Read {
+    Read::plain("LRANGE", Key::Trail(id), ["0", "-1"])
+}

@@ -1,0 +1,69 @@
+//! The feed (S17).
+
+use bytes::Buf;
+use tasklane_core::Timestamp;
+use tasklane_store::{Cursor, FeedPage, Position, codec};
+
+use crate::fault::Fault;
+use crate::keys::Key;
+use crate::read::Read;
+use crate::value;
+use crate::writer::Shared;
+
+/// Writes read at once.
+const ENTRIES_MAX: usize = 64;
+
+impl Shared {
+    pub(crate) async fn head(&self) -> Result<Cursor, Fault> {
+        let (snapshot, _) = self.look(Vec::new()).await?;
+        let position = Position(snapshot.meta.last.0);
+        Ok(Cursor { epoch: snapshot.meta.epoch, position })
+    }
+
+    pub(crate) async fn events_after(
+        &self,
+        cursor: Cursor,
+        limit: usize,
+    ) -> Result<FeedPage, Fault> {
+        let oldest = Read::plain("XRANGE", Key::Feed, ["-", "+", "COUNT", "1"]);
+        let count = limit.clamp(1, ENTRIES_MAX).to_string();
+        let after = |position: u64| {
+            let from = format!("{}-0", position.saturating_add(1));
+            Read::plain("XRANGE", Key::Feed, [&from, "+", "COUNT", &count])
+        };
+        let reads = vec![oldest.clone(), after(cursor.position.0)];
+        let (mut snapshot, mut catalog) = self.look(reads).await?;
+        let (epoch, last) = (snapshot.meta.epoch, snapshot.meta.last.0);
+        let oldest = value::entries(snapshot.plain(&oldest).cloned().unwrap_or_default())?;
+        let oldest = oldest.into_iter().next().filter(|entry| entry.len() >= 8);
+        let before_oldest = oldest.map_or(last, |mut entry| entry.get_u64() - 1);
+        let at = cursor.position.0;
+        let known = cursor.epoch == epoch && (before_oldest..=last).contains(&at);
+        let from = if known { at } else { before_oldest };
+        if !known {
+            (snapshot, catalog) = self.look(vec![after(from)]).await?;
+        }
+        let mut page = FeedPage {
+            events: Vec::new(),
+            next: Cursor { epoch, position: Position(from) },
+            gap: !known && cursor != Cursor::OLDEST,
+        };
+        let entries = value::entries(snapshot.plain(&after(from)).cloned().unwrap_or_default())?;
+        for mut entry in entries {
+            if page.events.len() >= limit.max(1) {
+                break;
+            }
+            if entry.len() < 20 {
+                return Err(Fault::Corrupt("an entry of the feed is cut short".into()));
+            }
+            let (first, _, at) = (entry.get_u64(), entry.get_u32(), entry.get_i64());
+            let (first, at) = (Position(first), Timestamp::from_micros(at));
+            let events = codec::decode_feed(&entry, first, at, &*catalog)?;
+            page.events.extend(events.into_iter().filter(|event| event.position.0 > from));
+        }
+        if let Some(last) = page.events.last() {
+            page.next.position = last.position;
+        }
+        Ok(page)
+    }
+}

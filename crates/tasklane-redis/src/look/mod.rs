@@ -1,0 +1,7 @@
+//! Reads: nothing here waits for the writer, and nothing here is decided on.
+
+mod check;
+mod feed;
+mod list;
+mod stats;
+mod task;

@@ -1,0 +1,177 @@
+//! Single tasks, workers, keys and records.
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+use tasklane_core::{
+    ApiKey, AuditRecord, Entry, Health, TaskId, Timestamp, Worker, WorkerId, limits, trail,
+};
+use tasklane_store::{AuditFrom, StoredTask, Trail, codec};
+
+use crate::fault::Fault;
+use crate::keys::Key;
+use crate::read::Read;
+use crate::session::{WorkerSlot, unpack_health};
+use crate::snapshot::Snapshot;
+use crate::stored::{Payload, Stored};
+use crate::value;
+use crate::writer::Shared;
+
+impl Shared {
+    pub(crate) async fn get(&self, ids: &[TaskId]) -> Result<Vec<Option<StoredTask>>, Fault> {
+        let tasks = self.tasks(ids, true).await?;
+        Ok(tasks.into_iter().map(|found| found.map(|(_, stored)| stored)).collect())
+    }
+
+    /// Tasks as they are, in order; with their bodies if asked for.
+    pub(super) async fn tasks(
+        &self,
+        ids: &[TaskId],
+        bodies: bool,
+    ) -> Result<Vec<Option<(Stored, StoredTask)>>, Fault> {
+        let hashes: &[Key] = if bodies {
+            &[Key::Task, Key::Record, Key::Outcome]
+        } else {
+            &[Key::Task, Key::Record]
+        };
+        let field = |id: &TaskId, key: &Key| Read::Field(key.clone(), id.as_bytes().to_vec());
+        let reads = ids.iter().flat_map(|id| hashes.iter().map(move |key| field(id, key)));
+        let (snapshot, catalog) = self.look(reads.collect()).await?;
+        let mut found = Vec::with_capacity(ids.len());
+        let mut apart = Vec::new();
+        for id in ids {
+            let Some(task) = read(&snapshot, &Key::Task, id) else {
+                found.push(None);
+                continue;
+            };
+            let record = read(&snapshot, &Key::Record, id);
+            let stored = Stored::unpack(*id, &task, record.as_ref(), &catalog)?;
+            let payload = match &stored.payload {
+                Payload::Inline(bytes) if bodies => bytes.clone(),
+                _ => Bytes::new(),
+            };
+            if bodies && matches!(stored.payload, Payload::Apart(_)) {
+                apart.push(field(id, &Key::Payload));
+            }
+            let result = read(&snapshot, &Key::Outcome, id).filter(|_| bodies);
+            let shown = StoredTask { task: stored.task.clone(), payload, result };
+            found.push(Some((stored, shown)));
+        }
+        if !apart.is_empty() {
+            let (snapshot, _) = self.look(apart).await?;
+            add_payloads(&mut found, &snapshot);
+        }
+        Ok(found)
+    }
+
+    pub(crate) async fn trail(&self, id: TaskId) -> Result<Option<Trail>, Fault> {
+        let field = |key| Read::Field(key, id.as_bytes().to_vec());
+        let entries = Read::plain("LRANGE", Key::Trail(id), ["0", "-1"]);
+        let reads = vec![field(Key::Task), field(Key::Record), entries.clone()];
+        let (snapshot, catalog) = self.look(reads).await?;
+        let Some(packed) = read(&snapshot, &Key::Task, &id) else { return Ok(None) };
+        let record = read(&snapshot, &Key::Record, &id);
+        let admitted = Stored::unpack_task(id, &packed, &catalog)?.task;
+        let stored = Stored::unpack(id, &packed, record.as_ref(), &catalog)?;
+        let entries = decode_entries(snapshot.plain(&entries).cloned().unwrap_or_default())?;
+        let entries = trail::whole(&stored.task, entries);
+        Ok(Some(Trail { task: stored.task, admitted, entries, cut: stored.cut }))
+    }
+
+    pub(crate) async fn workers(&self) -> Result<Vec<Worker>, Fault> {
+        let workers = Read::plain("HGETALL", Key::Workers, []);
+        let alive = Read::plain("ZRANGE", Key::Alive, ["0", "-1", "WITHSCORES"]);
+        let health = Read::plain("HGETALL", Key::Health, []);
+        let (snapshot, _) = self.look(vec![workers.clone(), alive.clone(), health.clone()]).await?;
+        let answer = |read: &Read| snapshot.plain(read).cloned().unwrap_or_default();
+        let seen: HashMap<Bytes, i64> =
+            value::scored(answer(&alive))?.into_iter().map(|(at, id)| (id, at)).collect();
+        let mut healths: HashMap<Bytes, Bytes> =
+            value::pairs(answer(&health))?.into_iter().collect();
+        let mut shown = Vec::new();
+        for (id, packed) in value::pairs(answer(&workers))? {
+            let Ok(bytes) = <[u8; 16]>::try_from(id.as_ref()) else {
+                return Err(Fault::Corrupt("a worker's id is not one".into()));
+            };
+            let slot = WorkerSlot::unpack(packed)?;
+            let seen_at = seen.get(&id).map_or(slot.seen_at, |at| Timestamp::from_micros(*at));
+            let health = healths.remove(&id).map(unpack_health).transpose()?;
+            shown.push(Worker {
+                id: WorkerId::from_bytes(bytes),
+                spec: slot.spec,
+                state: slot.state,
+                registered_at: slot.registered_at,
+                seen_at,
+                leases: 0,
+                health: health.unwrap_or_else(Health::default),
+            });
+        }
+        let count = |worker: &Worker| Read::plain("SCARD", Key::Held(worker.id), []);
+        let (snapshot, _) = self.look(shown.iter().map(count).collect()).await?;
+        for worker in &mut shown {
+            let leases = snapshot.plain(&count(worker)).cloned().unwrap_or_default();
+            worker.leases = u32::try_from(value::integer(leases)?).unwrap_or_default();
+        }
+        shown.sort_unstable_by_key(|worker| worker.id);
+        Ok(shown)
+    }
+
+    pub(crate) async fn api_keys(&self) -> Result<Vec<ApiKey>, Fault> {
+        let read = Read::plain("HGETALL", Key::ApiKeys, []);
+        let (snapshot, _) = self.look(vec![read.clone()]).await?;
+        let mut keys = Vec::new();
+        for (_, packed) in value::pairs(snapshot.plain(&read).cloned().unwrap_or_default())? {
+            keys.push(codec::decode_api_key(&packed)?);
+        }
+        keys.sort_unstable_by_key(|key| key.id);
+        Ok(keys)
+    }
+
+    pub(crate) async fn audit(
+        &self,
+        from: AuditFrom,
+        limit: usize,
+    ) -> Result<Vec<AuditRecord>, Fault> {
+        let limit = limit.clamp(1, limits::PAGE_MAX).to_string();
+        let read = match from {
+            AuditFrom::After(number) => {
+                let from = format!("{}-0", number.saturating_add(1));
+                Read::plain("XRANGE", Key::Audit, [&from, "+", "COUNT", &limit])
+            }
+            AuditFrom::Before(0) => return Ok(Vec::new()),
+            AuditFrom::Before(number) => {
+                let to = format!("{}-0", number - 1);
+                Read::plain("XREVRANGE", Key::Audit, [&to, "-", "COUNT", &limit])
+            }
+            AuditFrom::Newest => Read::plain("XREVRANGE", Key::Audit, ["+", "-", "COUNT", &limit]),
+        };
+        let (snapshot, _) = self.look(vec![read.clone()]).await?;
+        let mut records = Vec::new();
+        for packed in value::entries(snapshot.plain(&read).cloned().unwrap_or_default())? {
+            records.push(codec::decode_audit(&packed)?);
+        }
+        Ok(records)
+    }
+}
+
+fn read(snapshot: &Snapshot, key: &Key, id: &TaskId) -> Option<Bytes> {
+    snapshot.field(key, id.as_bytes()).cloned().flatten()
+}
+
+/// Payloads that were kept apart. Whose payload is gone was removed between the two looks.
+fn add_payloads(found: &mut [Option<(Stored, StoredTask)>], snapshot: &Snapshot) {
+    for slot in found {
+        if let Some((stored, shown)) = slot
+            && matches!(stored.payload, Payload::Apart(_))
+        {
+            match read(snapshot, &Key::Payload, &shown.task.id) {
+                Some(payload) => shown.payload = payload,
+                None => *slot = None,
+            }
+        }
+    }
+}
+
+pub(super) fn decode_entries(answer: redis::Value) -> Result<Vec<Entry>, Fault> {
+    let entries = value::strings(answer)?;
+    entries.iter().map(|bytes| Ok(codec::decode_entry(bytes)?)).collect()
+}

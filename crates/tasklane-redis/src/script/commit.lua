@@ -1,0 +1,154 @@
+#!lua
+-- Writes what was decided, if nothing has changed since it was read.
+--
+-- KEYS  1 meta, 2 turn, 3 index, 4 block, then every key that is written
+-- ARGV  1 the version at which was read
+--       2 who writes
+--       then writes, one behind the other:
+--         C command key count arguments…   a plain command
+--         H lane heads number              notes again where a lane begins
+--         A count ids…                     adds tasks to the index, in rising order
+--         R count ids…                     removes tasks from the index
+-- gives {1, version} when it was written; {0, version} when another version is there;
+--       {2, version} when it is another server's turn. In both of these nothing was written.
+--
+-- Keys are named by their place in KEYS. Every guard stands before the first write.
+local version = redis.call('HGET', KEYS[1], 'version') or '0'
+if version ~= ARGV[1] then
+  return {0, version}
+end
+local turn = redis.call('GET', KEYS[2])
+if turn and turn ~= ARGV[2] then
+  return {2, version}
+end
+
+-- The index is a list of ids in order, cut into blocks. The set KEYS[3] holds the label of each
+-- block, which is not above its ids; the hash KEYS[4] holds the ids themselves, 16 bytes each.
+local FIRST = string.rep('\0', 16)
+local BLOCK_BYTES_MAX = 64 * 16
+local open = nil
+
+-- Lua's own comparison of strings follows the language of the machine; this one goes by bytes.
+local function less(one, other)
+  for at = 1, 16 do
+    local a, b = string.byte(one, at), string.byte(other, at)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return false
+end
+
+local function close()
+  if open and open.changed then
+    if open.ids == '' and open.label ~= FIRST then
+      redis.call('HDEL', KEYS[4], open.label)
+      redis.call('ZREM', KEYS[3], open.label)
+    else
+      redis.call('HSET', KEYS[4], open.label, open.ids)
+      redis.call('ZADD', KEYS[3], 0, open.label)
+    end
+  end
+  open = nil
+end
+
+local function find(id)
+  if open and not less(id, open.label) and (not open.after or less(id, open.after)) then
+    return
+  end
+  close()
+  local label = redis.call('ZREVRANGEBYLEX', KEYS[3], '[' .. id, '-', 'LIMIT', 0, 1)[1] or FIRST
+  local after = redis.call('ZRANGEBYLEX', KEYS[3], '(' .. label, '+', 'LIMIT', 0, 1)[1]
+  open = {label = label, after = after, ids = redis.call('HGET', KEYS[4], label) or '', changed = false}
+end
+
+-- How many bytes of the open block are ids below this one.
+local function below(id)
+  local low, high = 0, #open.ids / 16
+  -- Nearly all come in order.
+  if high > 0 and less(string.sub(open.ids, -16), id) then
+    return #open.ids
+  end
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if less(string.sub(open.ids, middle * 16 + 1, middle * 16 + 16), id) then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  return low * 16
+end
+
+local function split(at, label)
+  local right = string.sub(open.ids, at + 1)
+  open.ids = string.sub(open.ids, 1, at)
+  local after = open.after
+  open.after = label
+  local left = open
+  open = {label = label, after = after, ids = right, changed = true}
+  close()
+  open = left
+end
+
+local function add(id)
+  find(id)
+  local at = below(id)
+  if string.sub(open.ids, at + 1, at + 16) == id then
+    return
+  end
+  if at == #open.ids and at >= BLOCK_BYTES_MAX then
+    -- Behind a full block: the next one begins here.
+    local after = open.after
+    open.after = id
+    close()
+    open = {label = id, after = after, ids = id, changed = true}
+    return
+  end
+  open.ids = string.sub(open.ids, 1, at) .. id .. string.sub(open.ids, at + 1)
+  open.changed = true
+  if #open.ids > BLOCK_BYTES_MAX then
+    local half = math.floor(#open.ids / 32) * 16
+    split(half, string.sub(open.ids, half + 1, half + 16))
+  end
+end
+
+local function remove(id)
+  find(id)
+  local at = below(id)
+  if string.sub(open.ids, at + 1, at + 16) == id then
+    open.ids = string.sub(open.ids, 1, at) .. string.sub(open.ids, at + 17)
+    open.changed = true
+  end
+end
+
+local function note_head(lane, heads, number)
+  local first = redis.call('ZRANGE', lane, 0, 0, 'WITHSCORES')
+  if first[2] then
+    redis.call('ZADD', heads, first[2], number)
+  else
+    redis.call('ZREM', heads, number)
+  end
+end
+
+local at = 3
+while at <= #ARGV do
+  local kind = ARGV[at]
+  if kind == 'C' then
+    local count = tonumber(ARGV[at + 3])
+    redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 4, at + 3 + count))
+    at = at + 4 + count
+  elseif kind == 'H' then
+    note_head(KEYS[tonumber(ARGV[at + 1])], KEYS[tonumber(ARGV[at + 2])], ARGV[at + 3])
+    at = at + 4
+  else
+    local count = tonumber(ARGV[at + 1])
+    local change = kind == 'A' and add or remove
+    for position = at + 2, at + 1 + count do
+      change(ARGV[position])
+    end
+    close()
+    at = at + 2 + count
+  end
+end
+return {1, tostring(redis.call('HINCRBY', KEYS[1], 'version', 1))}

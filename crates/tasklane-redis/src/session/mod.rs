@@ -1,0 +1,318 @@
+//! What a group of calls does to what was read: one file per verb.
+//!
+//! A session decides on a snapshot and gathers writes. Whoever asks for something that was not
+//! read gets nothing, and the session notes what is missing: its outcome is then worth nothing,
+//! the missing parts are read, and all is decided again. So the verbs know no connection and no
+//! waiting. What a call has changed, the next one of the group sees.
+
+mod access;
+mod change;
+mod claim;
+mod execute;
+mod heads;
+mod key;
+mod overdue;
+mod prune;
+mod queue;
+mod renew;
+mod submit;
+mod worker;
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes};
+use hashbrown::{HashMap, HashSet};
+use tasklane_core::lifecycle::Rules;
+use tasklane_core::{ChainHash, Rotation, Sequence, Stamp, TaskId, Timestamp, WorkerId};
+use tasklane_store::{Position, Subject, codec};
+
+use crate::catalog::Catalog;
+use crate::fault::Fault;
+use crate::keys::Key;
+use crate::read::Read;
+use crate::snapshot::Snapshot;
+use crate::sorted::{First, Sorted};
+use crate::stored::Stored;
+use crate::system::SystemRandom;
+use crate::value;
+use crate::writes::Writes;
+use heads::Heads;
+pub(crate) use renew::unpack_health;
+pub(crate) use worker::WorkerSlot;
+
+/// Members of a sorted set read at first.
+const DEPTH: usize = 4;
+
+/// What a server remembers from one group to the next. None of it decides anything alone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
+    /// Whose turn it is among the queues.
+    rotation: Rotation<u32>,
+    /// Where the last looks at what is overdue ended.
+    leases_after: Option<(i64, Vec<u8>)>,
+    timers_after: Option<(i64, Vec<u8>)>,
+    leases_first: bool,
+    /// Old idempotency records whose tasks live: passed over.
+    idempotency_skipped: usize,
+    /// Lanes that the last claims looked at: read at once by the next.
+    hot: Vec<Key>,
+}
+
+pub(crate) struct Session<'a> {
+    snapshot: &'a Snapshot,
+    rules: &'a Rules,
+    random: &'a mut SystemRandom,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) memory: Memory,
+    now: Timestamp,
+    last: Sequence,
+    last_key: i64,
+    events: Vec<u8>,
+    tasks: HashMap<TaskId, Option<Stored>>,
+    sorted: HashMap<Key, Sorted>,
+    depths: HashMap<Key, usize>,
+    heads: HashMap<Key, Heads>,
+    held: HashMap<WorkerId, i64>,
+    writes: Writes,
+    /// Where claims looked.
+    hot: Vec<Key>,
+    missing: Vec<Read>,
+    asked: HashSet<Read>,
+    claimable: u64,
+    /// The last record of the audit log, once one was appended.
+    audited: Option<(u64, ChainHash)>,
+}
+
+/// What comes of a session.
+pub(crate) enum Outcome {
+    /// These have to be read first.
+    Missing(Vec<Read>),
+    /// This is to be written.
+    Decided(Decided),
+}
+
+/// What is to be written, and what is then known.
+pub(crate) struct Decided {
+    pub(crate) writes: Writes,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) memory: Memory,
+    /// Tasks that became claimable.
+    pub(crate) claimable: u64,
+    /// The last event.
+    pub(crate) last: Position,
+    /// How many events there are.
+    pub(crate) events: u64,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        catalog: Arc<Catalog>,
+        memory: Memory,
+        rules: &'a Rules,
+        random: &'a mut SystemRandom,
+    ) -> Self {
+        Self {
+            snapshot,
+            rules,
+            random,
+            catalog,
+            memory,
+            now: snapshot.now,
+            last: snapshot.meta.last,
+            last_key: snapshot.meta.last_key,
+            events: Vec::new(),
+            tasks: HashMap::new(),
+            sorted: HashMap::new(),
+            depths: HashMap::new(),
+            heads: HashMap::new(),
+            held: HashMap::new(),
+            writes: Writes::default(),
+            hot: Vec::new(),
+            missing: Vec::new(),
+            asked: HashSet::new(),
+            claimable: 0,
+            audited: None,
+        }
+    }
+
+    /// Whether something was asked for that was not read: then nothing here counts.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.is_dry() || !self.missing.is_empty()
+    }
+
+    /// Whether nothing at all was read: a first look at what will be needed.
+    fn is_dry(&self) -> bool {
+        self.snapshot.meta.epoch == 0
+    }
+
+    pub(crate) fn finish(mut self) -> Outcome {
+        if self.is_missing() {
+            return Outcome::Missing(self.missing);
+        }
+        if !self.hot.is_empty() {
+            self.memory.hot = std::mem::take(&mut self.hot);
+        }
+        let before = self.snapshot.meta;
+        let mut note = |name: &str, number: i64| {
+            self.writes.set(Key::Meta, name, number.to_string().into_bytes());
+        };
+        if self.last != before.last {
+            note("last", self.last.0 as i64);
+        }
+        if self.last_key != before.last_key {
+            note("last_key", self.last_key);
+        }
+        if self.catalog.lane_count() != before.lanes as usize {
+            note("lanes", self.catalog.lane_count() as i64);
+        }
+        if self.catalog.queues_version() != before.queues {
+            note("queues", self.catalog.queues_version());
+        }
+        if self.now > before.latest && !self.writes.is_empty() {
+            self.writes.set(Key::Meta, "latest", self.now.as_micros().to_string());
+        }
+        let events = self.last.0 - before.last.0;
+        if events > 0 {
+            let first = before.last.next();
+            let entry = pack_feed(first, events, self.now, &self.events);
+            self.writes.entry(Key::Feed, self.last.0, entry);
+        }
+        Outcome::Decided(Decided {
+            writes: self.writes,
+            catalog: self.catalog,
+            memory: self.memory,
+            claimable: self.claimable,
+            last: Position(self.last.0),
+            events,
+        })
+    }
+
+    /// The time and number of the next event.
+    fn stamp(&mut self) -> Stamp {
+        self.last = self.last.next();
+        Stamp { at: self.now, sequence: self.last }
+    }
+
+    /// Tells of a worker or a queue.
+    fn announce(&mut self, subject: &Subject) {
+        self.stamp();
+        codec::encode_notice(&mut self.events, subject);
+    }
+
+    fn miss(&mut self, read: Read) {
+        if self.asked.insert(read.clone()) {
+            self.missing.push(read);
+        }
+    }
+
+    /// A field of a hash, as it is by now.
+    fn field(&mut self, key: &Key, field: &[u8]) -> Option<Bytes> {
+        if let Some(changed) = self.writes.field(key, field) {
+            return changed.clone();
+        }
+        match self.snapshot.field(key, field) {
+            Some(read) => read.clone(),
+            None => {
+                self.miss(Read::Field(key.clone(), field.to_vec()));
+                None
+            }
+        }
+    }
+
+    /// A counter, as it is by now.
+    fn sum(&mut self, key: &Key, field: &[u8]) -> Result<i64, Fault> {
+        let changed = self.writes.sum(key, field);
+        let stored = self.field(key, field).map(|bytes| value::number(&bytes)).transpose()?;
+        Ok(stored.unwrap_or_default() + changed)
+    }
+
+    /// What a command gives, before anything this group does.
+    fn plain(&mut self, read: Read) -> redis::Value {
+        match self.snapshot.plain(&read) {
+            Some(answer) => answer.clone(),
+            None => {
+                self.miss(read);
+                redis::Value::Nil
+            }
+        }
+    }
+
+    /// The members of a set, as they are by now, in order.
+    fn members(&mut self, key: &Key) -> Result<Vec<Bytes>, Fault> {
+        let mut members = value::strings(self.plain(Read::plain("SMEMBERS", key.clone(), [])))?;
+        if let Some(changes) = self.writes.members(key) {
+            members.retain(|member| !changes.contains_key(&member[..]));
+            let added = changes.iter().filter(|(_, there)| **there);
+            members.extend(added.map(|(member, _)| Bytes::from(member.clone())));
+        }
+        members.sort_unstable();
+        Ok(members)
+    }
+
+    /// The first of a sorted set, as it is by now; read to `depth` if it has to be read.
+    fn first(&mut self, key: &Key, depth: usize, is_lane: bool) -> First {
+        if !self.sorted.contains_key(key) {
+            let Some(read) = self.snapshot.firsts(key) else {
+                self.miss_firsts(key, depth, is_lane);
+                return First::None;
+            };
+            let sorted = Sorted::new(read, self.writes.scores(key));
+            self.sorted.insert(key.clone(), sorted);
+        }
+        let first = self.sorted.get(key).map_or(First::None, Sorted::first);
+        if first == First::Unknown {
+            let known = self.snapshot.firsts(key).map_or(0, |read| read.items.len());
+            self.miss_firsts(key, depth.max(known * 4), is_lane);
+            return First::None;
+        }
+        first
+    }
+
+    fn miss_firsts(&mut self, key: &Key, depth: usize, is_lane: bool) {
+        let deepest = self.depths.entry(key.clone()).or_default();
+        if *deepest < depth {
+            *deepest = depth;
+            let key = key.clone();
+            self.miss(if is_lane { Read::Front(key, depth) } else { Read::First(key, depth) });
+        }
+    }
+
+    /// Puts a member into a sorted set.
+    fn put(&mut self, key: Key, score: i64, member: Bytes) {
+        if let Some(sorted) = self.sorted.get_mut(&key) {
+            sorted.insert(score, member.clone());
+        }
+        self.writes.score(key, member, Some(score));
+    }
+
+    /// Takes a member out of a sorted set.
+    fn take(&mut self, key: Key, score: i64, member: Bytes) {
+        if let Some(sorted) = self.sorted.get_mut(&key) {
+            sorted.remove(score, &member);
+        }
+        self.writes.score(key, member, None);
+    }
+
+    /// A task, as it is by now.
+    fn task(&mut self, id: TaskId) -> Result<Option<&Stored>, Fault> {
+        if !self.tasks.contains_key(&id) {
+            let task = self.field(&Key::Task, id.as_bytes());
+            let record = self.field(&Key::Record, id.as_bytes());
+            let unpacked = |task: Bytes| Stored::unpack(id, &task, record.as_ref(), &self.catalog);
+            let stored = task.map(unpacked).transpose()?;
+            self.tasks.insert(id, stored);
+        }
+        Ok(self.tasks.get(&id).and_then(Option::as_ref))
+    }
+}
+
+/// The events of one write: the first number, how many, when, and the events themselves.
+fn pack_feed(first: Sequence, count: u64, at: Timestamp, events: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::with_capacity(20 + events.len());
+    packed.put_u64(first.0);
+    packed.put_u32(u32::try_from(count).unwrap_or(u32::MAX));
+    packed.put_i64(at.as_micros());
+    packed.put_slice(events);
+    packed
+}

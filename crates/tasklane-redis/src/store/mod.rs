@@ -1,0 +1,99 @@
+//! The store itself: a handle that queues calls and waits for their answers.
+
+mod contract;
+
+use std::sync::Arc;
+
+use redis::Client;
+use tasklane_core::Random;
+use tasklane_store::{Answer, Durability, StoreError};
+
+use crate::address::Address;
+use crate::condition;
+use crate::fault::Fault;
+use crate::inbox::Class;
+use crate::keys::Key;
+use crate::link::{Link, Way, refused};
+use crate::options::{Mode, Options};
+use crate::session::Session;
+use crate::snapshot::{FORMAT, Snapshot};
+use crate::system::SystemRandom;
+use crate::watch;
+use crate::writer::{Shared, Writer};
+use crate::writes::Writes;
+
+/// A store on Redis. Dropping it finishes what is queued.
+pub struct RedisStore {
+    shared: Arc<Shared>,
+    durability: Durability,
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore").field("durability", &self.durability).finish_non_exhaustive()
+    }
+}
+
+impl RedisStore {
+    /// Opens the store at an [`Address`]. It needs a Tokio runtime, on which its writer runs from
+    /// then on.
+    pub async fn open(address: &str, options: &Options) -> Result<Self, StoreError> {
+        options.rules.check()?;
+        let address: Address = address.parse()?;
+        let namespace = address.namespace.clone().unwrap_or_else(|| options.namespace.clone());
+        let options = Options { namespace, ..options.clone() };
+        let client = Client::open(address.server.as_str()).map_err(|error| refused(&error))?;
+        let mut random = SystemRandom::default();
+        let opened = Self::start(client, &options, address.replicas, &mut random).await;
+        let shared = Arc::new(opened.map_err(|fault| fault.to_store_error())?);
+        tokio::spawn(Writer::new(Arc::clone(&shared)).run());
+        tokio::spawn(watch::follow(Arc::downgrade(&shared)));
+        tokio::spawn(watch::guard(Arc::downgrade(&shared), options.clone(), address.replicas));
+        let durability = match options.mode {
+            Mode::Durable => Durability::Aof,
+            Mode::Fast => Durability::Memory,
+        };
+        Ok(Self { shared, durability })
+    }
+
+    async fn start(
+        client: Client,
+        options: &Options,
+        replicas: u32,
+        random: &mut SystemRandom,
+    ) -> Result<Shared, Fault> {
+        let mut link = Link::open(client, options, random.next_u64()).await?;
+        link.wait = condition::look(&link, options, replicas).await?.insist()?;
+        let mut snapshot = Snapshot::default();
+        link.load(Way::Writing, Vec::new(), &mut snapshot).await?;
+        while snapshot.meta.epoch == 0 {
+            // Of several servers that begin at once, one does it.
+            let mut writes = Writes::default();
+            let epoch = (random.next_u64() >> 12).max(1);
+            writes.set(Key::Meta, "epoch", epoch.to_string());
+            writes.set(Key::Meta, "format", FORMAT.to_string());
+            link.commit(snapshot.meta.version, writes).await?;
+            link.load(Way::Writing, Vec::new(), &mut snapshot).await?;
+        }
+        let shared = Shared::new(link, options.rules);
+        let last = tasklane_store::Position(snapshot.meta.last.0);
+        shared.signal.send_modify(|signal| signal.last = last);
+        Ok(shared)
+    }
+
+    /// Queues a call to the writer now; the answer is awaited later.
+    fn write<T: Send + 'static>(
+        &self,
+        class: Class,
+        size: usize,
+        call: impl FnMut(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Answer<'_, T> {
+        self.shared.inbox.call(class, size, call)
+    }
+}
+
+impl Drop for RedisStore {
+    fn drop(&mut self) {
+        self.shared.inbox.close();
+    }
+}

@@ -1,0 +1,165 @@
+//! A task as two fields of two hashes: what it is, and what has happened to it.
+
+use bytes::{Buf, BufMut, Bytes};
+use tasklane_core::{Digest, Task, TaskId, Timestamp};
+use tasklane_store::codec;
+
+use crate::catalog::Catalog;
+use crate::fault::{Fault, corrupt};
+
+/// Payloads up to this size are kept with their task; larger ones apart, so that lists and settles
+/// do not move them.
+const INLINE_BYTES_MAX: usize = 1024;
+const APART: u8 = 1;
+const CUT: u8 = 1;
+
+/// A task and what the store keeps beside it.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub(crate) task: Task,
+    pub(crate) lane: u32,
+    pub(crate) digest: Option<Digest>,
+    pub(crate) payload: Payload,
+    /// When its lease was last renewed by itself, if it is held.
+    pub(crate) renewed: Renewed,
+    /// How many entries its trail has.
+    pub(crate) trail: u32,
+    /// The older entries are gone.
+    pub(crate) cut: bool,
+}
+
+/// When a lease was renewed. Of two renewals the one at the higher version of the store came later,
+/// whatever the clock did in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Renewed {
+    pub(crate) version: i64,
+    pub(crate) at: Timestamp,
+}
+
+impl Renewed {
+    pub(crate) const BYTES: usize = 16;
+
+    pub(crate) fn pack(self, packed: &mut impl BufMut) {
+        packed.put_i64(self.version);
+        packed.put_i64(self.at.as_micros());
+    }
+
+    /// From bytes that are long enough.
+    pub(crate) fn unpack(packed: &mut Bytes) -> Self {
+        Self { version: packed.get_i64(), at: Timestamp::from_micros(packed.get_i64()) }
+    }
+}
+
+/// What a handler gets.
+#[derive(Debug, Clone)]
+pub(crate) enum Payload {
+    /// This.
+    Inline(Bytes),
+    /// So many bytes, in a hash of their own.
+    Apart(usize),
+}
+
+impl Payload {
+    pub(crate) fn of(bytes: &Bytes) -> Self {
+        match bytes.len() <= INLINE_BYTES_MAX {
+            true => Self::Inline(bytes.clone()),
+            false => Self::Apart(bytes.len()),
+        }
+    }
+}
+
+impl Stored {
+    pub(crate) fn admitted(task: Task, lane: u32, digest: Option<Digest>, payload: &Bytes) -> Self {
+        let (renewed, payload) = (Renewed::default(), Payload::of(payload));
+        Self { task, lane, digest, payload, renewed, trail: 0, cut: false }
+    }
+
+    /// What never changes.
+    pub(crate) fn pack_task(&self) -> Vec<u8> {
+        let spec =
+            codec::encode_spec(Vec::new(), &self.task.spec, &self.task.admission, self.digest);
+        let inline = match &self.payload {
+            Payload::Inline(bytes) => bytes.len(),
+            Payload::Apart(_) => 4,
+        };
+        let mut packed = Vec::with_capacity(9 + spec.len() + inline);
+        packed.put_u32(self.lane);
+        packed.put_u8(if matches!(self.payload, Payload::Apart(_)) { APART } else { 0 });
+        packed.put_u16(u16::try_from(spec.len()).unwrap_or(u16::MAX));
+        packed.put_slice(&spec);
+        match &self.payload {
+            Payload::Inline(bytes) => packed.put_slice(bytes),
+            Payload::Apart(length) => packed.put_u32(u32::try_from(*length).unwrap_or(u32::MAX)),
+        }
+        packed
+    }
+
+    /// What changes.
+    pub(crate) fn pack_record(&self) -> Vec<u8> {
+        let mut packed = Vec::with_capacity(128);
+        packed.put_u8(if self.cut { CUT } else { 0 });
+        packed.put_u16(u16::try_from(self.trail).unwrap_or(u16::MAX));
+        self.renewed.pack(&mut packed);
+        packed.extend(codec::encode_record(Vec::new(), &self.task));
+        packed
+    }
+
+    pub(crate) fn unpack(
+        id: TaskId,
+        packed: &Bytes,
+        record: Option<&Bytes>,
+        catalog: &Catalog,
+    ) -> Result<Self, Fault> {
+        let mut stored = Self::unpack_task(id, packed, catalog)?;
+        if let Some(record) = record {
+            stored.unpack_record(id, record)?;
+        }
+        Ok(stored)
+    }
+
+    /// As it was admitted.
+    pub(crate) fn unpack_task(
+        id: TaskId,
+        packed: &Bytes,
+        catalog: &Catalog,
+    ) -> Result<Self, Fault> {
+        let short = || corrupt(id, "cut short");
+        let mut rest = packed.clone();
+        if rest.len() < 7 {
+            return Err(short());
+        }
+        let (lane, flags, length) = (rest.get_u32(), rest.get_u8(), usize::from(rest.get_u16()));
+        if rest.len() < length {
+            return Err(short());
+        }
+        let spec = rest.split_to(length);
+        let spec = codec::decode_spec(&spec, catalog.lane_and_queue(lane)?.0.clone())?;
+        let payload = match flags {
+            APART if rest.len() == 4 => Payload::Apart(rest.get_u32() as usize),
+            0 => Payload::Inline(rest),
+            _ => return Err(short()),
+        };
+        let task = Task::admitted(id, spec.spec, spec.admission);
+        let renewed = Renewed::default();
+        Ok(Self { task, lane, digest: spec.digest, payload, renewed, trail: 0, cut: false })
+    }
+
+    fn unpack_record(&mut self, id: TaskId, record: &Bytes) -> Result<(), Fault> {
+        let mut rest = record.clone();
+        if rest.len() < 3 + Renewed::BYTES {
+            return Err(corrupt(id, "cut short in its record"));
+        }
+        self.cut = rest.get_u8() & CUT != 0;
+        self.trail = u32::from(rest.get_u16());
+        self.renewed = Renewed::unpack(&mut rest);
+        self.task = codec::decode_record(&rest, self.task.clone())?;
+        Ok(())
+    }
+}
+
+/// An id from the bytes of a field or member.
+pub(crate) fn task_id(bytes: &[u8]) -> Result<TaskId, Fault> {
+    let bytes: Option<[u8; 16]> = bytes.try_into().ok();
+    let id = bytes.and_then(|bytes| TaskId::from_bytes(bytes).ok());
+    id.ok_or_else(|| Fault::Corrupt("an id is not one".into()))
+}

@@ -1,0 +1,258 @@
+//! Reads, lets the session decide, writes; again if something else was written in between.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tasklane_core::Random;
+use tasklane_core::lifecycle::Rules;
+use tasklane_store::{Figures, Signal, StoreError, Tally};
+use tokio::sync::watch;
+
+use crate::catalog::Catalog;
+use crate::fault::Fault;
+use crate::inbox::{Call, Inbox};
+use crate::link::{Committed, Link, Way};
+use crate::read::Read;
+use crate::session::{Decided, Memory, Outcome, Session};
+use crate::snapshot::{Loaded, Snapshot};
+use crate::system::SystemRandom;
+
+/// Attempts after which a server asks the others to hold back.
+const ATTEMPTS_BEFORE_TURN: u32 = 3;
+/// Attempts after which a group of calls is given up; nothing was written then.
+const ATTEMPTS_MAX: u32 = 200;
+/// How long to wait, at most, before the first attempts are repeated.
+const PAUSE_MICROS_MAX: u64 = 2_000;
+
+/// What the store and its writer share.
+pub(crate) struct Shared {
+    pub(crate) link: Link,
+    pub(crate) inbox: Inbox,
+    pub(crate) rules: Rules,
+    catalog: Mutex<Arc<Catalog>>,
+    pub(crate) signal: watch::Sender<Signal>,
+    trouble: Mutex<Option<String>>,
+    /// Why nothing should be written here, as of the last look at the server's settings.
+    condition: Mutex<Option<String>>,
+    commit_micros: Tally,
+    commit_events: Tally,
+}
+
+impl Shared {
+    pub(crate) fn new(link: Link, rules: Rules) -> Self {
+        Self {
+            link,
+            inbox: Inbox::default(),
+            rules,
+            catalog: Mutex::default(),
+            signal: watch::Sender::default(),
+            trouble: Mutex::default(),
+            condition: Mutex::default(),
+            commit_micros: Tally::default(),
+            commit_events: Tally::default(),
+        }
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Remembers lanes and queues; of two, those that are more recent.
+    pub(crate) fn set_catalog(&self, catalog: &Arc<Catalog>) {
+        let mut known = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = |catalog: &Catalog| (catalog.queues_version(), catalog.lane_count());
+        if age(catalog) >= age(&known) {
+            *known = Arc::clone(catalog);
+        }
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        Figures {
+            commit_micros: self.commit_micros.spread(),
+            commit_events: self.commit_events.spread(),
+            ..Figures::default()
+        }
+    }
+
+    /// Why the last write failed, if it did, or why none should be made.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let of = |noted: &Mutex<Option<String>>| {
+            noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        };
+        of(&self.trouble).or_else(|| of(&self.condition))
+    }
+
+    pub(crate) fn note_condition(&self, refused: Option<String>) {
+        *self.condition.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+    }
+
+    pub(crate) fn note_trouble(&self, trouble: Option<String>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    /// Reads, with lanes and queues as of that moment.
+    pub(crate) async fn load(
+        &self,
+        way: Way,
+        reads: Vec<Read>,
+        snapshot: &mut Snapshot,
+    ) -> Result<Option<Arc<Catalog>>, Fault> {
+        if let Loaded::Changed = self.link.load(way, reads, snapshot).await? {
+            return Ok(None);
+        }
+        let mut catalog = self.catalog();
+        let wanted = catalog.wants(&snapshot.meta);
+        if !wanted.is_empty() {
+            if let Loaded::Changed = self.link.load(way, wanted, snapshot).await? {
+                return Ok(None);
+            }
+            let meta = snapshot.meta;
+            Arc::make_mut(&mut catalog).update(snapshot, &meta)?;
+            self.set_catalog(&catalog);
+        }
+        Ok(Some(catalog))
+    }
+
+    /// Reads for somebody who only looks. Lanes and queues may be from a moment later.
+    pub(crate) async fn look(&self, reads: Vec<Read>) -> Result<(Snapshot, Arc<Catalog>), Fault> {
+        let mut snapshot = Snapshot::default();
+        self.link.load(Way::Reading, reads, &mut snapshot).await?;
+        let mut catalog = self.catalog();
+        let wanted = catalog.wants(&snapshot.meta);
+        if !wanted.is_empty() {
+            let mut later = Snapshot::default();
+            self.link.load(Way::Reading, wanted, &mut later).await?;
+            Arc::make_mut(&mut catalog).update(&later, &snapshot.meta)?;
+            self.set_catalog(&catalog);
+        }
+        Ok((snapshot, catalog))
+    }
+}
+
+/// Decides and writes, group by group, until the store is closed.
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    memory: Memory,
+    random: SystemRandom,
+}
+
+impl Writer {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, memory: Memory::default(), random: SystemRandom::default() }
+    }
+
+    pub(crate) async fn run(mut self) {
+        while let Some(mut group) = self.shared.clone().inbox.take().await {
+            let outcome = self.carry_out(&mut group).await;
+            let error = outcome.err().map(|fault| fault.to_store_error());
+            self.shared.note_trouble(error.as_ref().map(ToString::to_string));
+            for call in group {
+                call.answer(error.clone().map_or(Ok(()), Err));
+            }
+        }
+    }
+
+    /// All calls of a group in one write. Those that fail by themselves are answered and left out.
+    async fn carry_out(&mut self, group: &mut Vec<Box<dyn Call>>) -> Result<(), Fault> {
+        let started = Instant::now();
+        // A first look, at nothing, tells what will be needed.
+        let catalog = self.shared.catalog();
+        let mut wanted = match self.decide(group, &Snapshot::default(), catalog) {
+            Outcome::Missing(wanted) => wanted,
+            Outcome::Decided(_) => Vec::new(),
+        };
+        for attempt in 0..ATTEMPTS_MAX {
+            self.give_way(attempt).await?;
+            let mut snapshot = Snapshot::default();
+            let Some(decided) = self.settle(group, &mut wanted, &mut snapshot).await? else {
+                continue;
+            };
+            let Decided { writes, catalog, memory, claimable, last, events } = decided;
+            if !writes.is_empty() {
+                let committed = self.shared.link.commit(snapshot.meta.version, writes).await?;
+                if committed == Committed::Conflict {
+                    continue;
+                }
+                let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+                self.shared.commit_micros.add(micros);
+                self.shared.commit_events.add(events);
+            }
+            self.shared.set_catalog(&catalog);
+            self.memory = memory;
+            self.shared.signal.send_if_modified(|signal| {
+                let before = *signal;
+                signal.claimable += claimable;
+                signal.last = signal.last.max(last);
+                *signal != before
+            });
+            return Ok(());
+        }
+        let text = "other servers kept writing in between; nothing was written";
+        Err(StoreError::Overloaded(text.into()).into())
+    }
+
+    /// Reads until everything is there that the decision needs; `None` if the store has changed
+    /// meanwhile. What was wanted is kept, so that another attempt reads it in one go.
+    async fn settle(
+        &mut self,
+        group: &mut Vec<Box<dyn Call>>,
+        wanted: &mut Vec<Read>,
+        snapshot: &mut Snapshot,
+    ) -> Result<Option<Decided>, Fault> {
+        let mut reads = wanted.clone();
+        loop {
+            let Some(catalog) = self.shared.load(Way::Writing, reads, snapshot).await? else {
+                return Ok(None);
+            };
+            match self.decide(group, snapshot, catalog) {
+                Outcome::Decided(decided) => return Ok(Some(decided)),
+                Outcome::Missing(missing) => {
+                    wanted.extend(missing.iter().filter(|read| read.is_timeless()).cloned());
+                    reads = missing;
+                }
+            }
+        }
+    }
+
+    fn decide(
+        &mut self,
+        group: &mut Vec<Box<dyn Call>>,
+        snapshot: &Snapshot,
+        catalog: Arc<Catalog>,
+    ) -> Outcome {
+        loop {
+            let (memory, rules) = (self.memory.clone(), self.shared.rules);
+            let mut session =
+                Session::new(snapshot, Arc::clone(&catalog), memory, &rules, &mut self.random);
+            let mut failed = None;
+            for (position, call) in group.iter_mut().enumerate() {
+                if let Err(fault) = call.run(&mut session)
+                    && !session.is_missing()
+                {
+                    failed = Some((position, fault));
+                    break;
+                }
+            }
+            match failed {
+                None => return session.finish(),
+                Some((position, fault)) => {
+                    group.remove(position).answer(Err(fault.to_store_error()));
+                }
+            }
+        }
+    }
+
+    /// Waits a little before another attempt; after several asks for a turn.
+    async fn give_way(&mut self, attempt: u32) -> Result<(), Fault> {
+        if attempt == 0 {
+            return Ok(());
+        }
+        if attempt.is_multiple_of(ATTEMPTS_BEFORE_TURN) {
+            self.shared.link.take_turn().await?;
+            return Ok(());
+        }
+        let micros = self.random.next_u64() % PAUSE_MICROS_MAX;
+        tokio::time::sleep(Duration::from_micros(micros)).await;
+        Ok(())
+    }
+}

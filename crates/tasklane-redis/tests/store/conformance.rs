@@ -1,0 +1,3 @@
+//! The suite.
+
+tasklane_store::conformance_suite!(crate::fixture::OnRedis::new);
