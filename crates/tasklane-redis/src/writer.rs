@@ -205,7 +205,7 @@ impl Writer {
                 return Ok(None);
             };
             match self.decide(group, snapshot, catalog) {
-                Outcome::Decided(decided) => return Ok(Some(decided)),
+                Outcome::Decided(decided) => return Ok(Some(*decided)),
                 Outcome::Missing(missing) => {
                     wanted.extend(missing.iter().filter(|read| read.is_timeless()).cloned());
                     reads = missing;

@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod connection;
 mod consent;
+mod dev;
 mod doctor;
 mod ending;
 mod keys;
@@ -21,6 +22,7 @@ mod store;
 mod top;
 mod value;
 mod verb;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const EXAMPLES: &str = "\
 Examples:
+  tasklane dev                                             # try it: server, worker, sample tasks
   tasklane serve                                           # a server on this machine
   tasklane submit email.send '{\"to\": \"ada@example.org\"}'
   tasklane list --state pending
@@ -50,11 +53,12 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one of them, for as long as it runs")]
 enum Command {
+    Dev(dev::Arguments),
     /// Run a server.
     #[command(after_help = serve::EXAMPLE)]
     Serve(config::Flags),
+    Worker(worker::Arguments),
     Submit(verb::Submit),
     Get(verb::Get),
     List(verb::List),
@@ -102,7 +106,9 @@ fn main() -> ExitCode {
 
 async fn run(command: Command) -> Outcome {
     match command {
+        Command::Dev(arguments) => dev::run(&arguments).await,
         Command::Serve(flags) => serve::run(&flags).await,
+        Command::Worker(arguments) => worker::run(&arguments).await,
         Command::Submit(verb) => verb.run().await,
         Command::Get(verb) => verb.run().await,
         Command::List(verb) => verb.run().await,

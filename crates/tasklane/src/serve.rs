@@ -36,11 +36,19 @@ pub(crate) async fn run(flags: &Flags) -> Outcome {
         tracing::warn!("{warning}");
     }
     let reloading = Reloading::new(sources, loaded, log);
-    serve(effective, reloading).await?;
+    let shutdown = CancellationToken::new();
+    watch_signals(shutdown.clone())?;
+    serve(effective, reloading, shutdown, |_| ()).await?;
     Ok(DONE)
 }
 
-async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()> {
+/// Serves until `shutdown`. `listening` is told where, once calls are taken.
+pub(crate) async fn serve(
+    effective: Effective,
+    reloading: Reloading,
+    shutdown: CancellationToken,
+    listening: impl FnOnce(SocketAddr),
+) -> anyhow::Result<()> {
     let Effective { listen, store: place, auth, options, tls, traces, settings, tokens, .. } =
         effective;
     let tls = tls.map(Tls::open).transpose()?;
@@ -49,8 +57,6 @@ async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()>
     let store = store::open(&place, &options)?;
     let listener =
         TcpListener::bind(&listen).await.with_context(|| format!("cannot listen on {listen}"))?;
-    let shutdown = CancellationToken::new();
-    watch_signals(shutdown.clone())?;
     let address = listener.local_addr()?;
     let settings = Settings { tokens, ..settings };
     let authentication = authentication(auth, &place, store.as_ref(), &settings, address).await?;
@@ -73,6 +79,7 @@ async fn serve(effective: Effective, reloading: Reloading) -> anyhow::Result<()>
     tokio::spawn(reload(reloading, engine.reloads(), hangup, engine, tls, shutdown.clone()));
     let (keys, place) = (authentication == Authentication::Keys, config::shown_address(&place));
     tracing::info!(%address, store = place, durability, keys, tls = speaks_tls, "serving");
+    listening(address);
     server.run(listener, shutdown).await?;
     drop(store);
     tracing::info!("stopped");
@@ -169,7 +176,7 @@ async fn reload(
 }
 
 /// The first signal asks for an end; the second one is one.
-fn watch_signals(shutdown: CancellationToken) -> anyhow::Result<()> {
+pub(crate) fn watch_signals(shutdown: CancellationToken) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {

@@ -88,7 +88,7 @@ pub(crate) enum Outcome {
     /// These have to be read first.
     Missing(Vec<Read>),
     /// This is to be written.
-    Decided(Decided),
+    Decided(Box<Decided>),
 }
 
 /// What is to be written, and what is then known.
@@ -178,14 +178,14 @@ impl<'a> Session<'a> {
             let entry = pack_feed(first, events, self.now, &self.events);
             self.writes.entry(Key::Feed, self.last.0, entry);
         }
-        Outcome::Decided(Decided {
+        Outcome::Decided(Box::new(Decided {
             writes: self.writes,
             catalog: self.catalog,
             memory: self.memory,
             claimable: self.claimable,
             last: Position(self.last.0),
             events,
-        })
+        }))
     }
 
     /// The time and number of the next event.

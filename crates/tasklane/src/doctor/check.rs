@@ -85,7 +85,7 @@ pub(super) fn judge(seen: &Seen) -> Vec<Finding> {
         Err((status, why)) => findings.push(refused(*status, why)),
     }
     findings.push(judged("workers", &seen.stats, workers));
-    findings.push(judged("queues", &seen.queues, queues));
+    findings.push(judged("queues", &seen.queues, |queues| self::queues(queues)));
     findings.push(judged("dead letters", &seen.minutes, dead_letters));
     findings
 }
@@ -285,7 +285,7 @@ fn workers(stats: &wire::QueueStats) -> Finding {
     }
 }
 
-fn queues(queues: &Vec<wire::Queue>) -> Finding {
+fn queues(queues: &[wire::Queue]) -> Finding {
     let paused = || queues.iter().filter(|queue| queue.paused);
     let waiting: u64 = paused().map(|queue| queue.depth).sum();
     let names: Vec<&str> = paused().map(|queue| queue.name.as_ref()).take(NAMES_SHOWN).collect();

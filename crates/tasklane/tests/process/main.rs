@@ -8,10 +8,12 @@
 )]
 
 mod bench;
+mod built_in;
 mod canary;
 mod cli;
 mod client;
 mod config;
+mod dev;
 mod docs;
 mod doctor;
 mod keys;
