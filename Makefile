@@ -1,16 +1,18 @@
 # One command for each thing worth doing. `make test` is the whole gate.
 
-.PHONY: test tools lint unit model crash crash-long model-long contract contract-long release bench bench-core bench-http
+.PHONY: test tools lint unit model crash crash-long model-long contract contract-long slow release bench bench-core bench-http
 
 # Counts of the short forms. Lowering one needs a decision record.
 MODEL_STEPS ?= 1000000
 CRASH_RESTARTS ?= 200
 CONTRACT_EXAMPLES ?= 10
+SLOW_IDLE ?= 10000
+SLOW_DRIPPING ?= 1000
 
 # The server as it is released, for tests from outside.
 TASKLANE = $(or $(CARGO_TARGET_DIR),target)/release/tasklane
 
-test: tools lint unit crash contract
+test: tools lint unit crash contract slow
 	@echo "all tests passed"
 
 # What the tests need beyond the Rust toolchain; installed once.
@@ -40,6 +42,10 @@ release:
 # Holds a real server to its OpenAPI document, with calls good and bad, alone and in sequence.
 contract: release
 	proof/contract/run $(TASKLANE) $(CONTRACT_EXAMPLES)
+
+# Crowds a real server with clients that send nothing, or a byte a second.
+slow: release
+	proof/slow/run $(TASKLANE) $(SLOW_IDLE) $(SLOW_DRIPPING)
 
 # Long forms: hours, not minutes.
 contract-long:

@@ -2,12 +2,22 @@
 
 use std::path::PathBuf;
 
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tasklane_server::engine::MachineFigures;
 
 /// Where the store is, if it is in files.
 pub(crate) fn folder(store: &str) -> Option<PathBuf> {
     store.strip_prefix("sqlite:").map(PathBuf::from)
+}
+
+/// As many open files as the system allows: each connection is one, and the limit that programs
+/// begin with is made for others.
+pub(crate) fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// Asks the system.

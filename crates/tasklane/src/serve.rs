@@ -51,6 +51,7 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<()> {
     let Effective { listen, store: place, auth, options, tls, traces, settings, tokens, .. } =
         effective;
+    machine::raise_open_files();
     let tls = tls.map(Tls::open).transpose()?;
     let tracer = traces.map(Tracer::open).transpose()?;
     let tokens = tokens.read().map_err(anyhow::Error::msg)?;

@@ -26,6 +26,8 @@ Examples:
 
 Delete the folder to begin anew. For real use there is `tasklane serve`.";
 
+/// Where commands look for a server.
+const DEFAULT_PORT: u16 = 7170;
 /// Where a running one says how to reach it, in its folder.
 const ADDRESS_FILE: &str = "address";
 
@@ -129,15 +131,21 @@ fn explain(error: anyhow::Error, arguments: &Arguments) -> anyhow::Error {
 
 fn welcome(address: SocketAddr, folder: &Path, traffic: bool) -> String {
     let (url, folder) = (format!("http://{address}"), folder.display());
+    // As it was called: it need not be where commands are looked for.
+    let program = std::env::args().next().unwrap_or_else(|| "tasklane".to_owned());
+    let port = match address.port() {
+        DEFAULT_PORT => String::new(),
+        _ => format!(" --server {url}"),
+    };
     let traffic = if traffic { " and sample tasks, some of which fail" } else { "" };
     format!(
         "Tasklane is running at {url}, with a demo worker{traffic}.\n\
          Its tasks are kept in {folder}.\n\
          \n\
          Look:\n  \
-         {url}/docs                      every call\n  \
-         tasklane top                                    everything at a glance\n  \
-         curl -N {url}/api/v1/events     what happens, as it happens\n\
+         {program} top{port}   # everything at a glance\n  \
+         {url}/docs   # every call\n  \
+         curl -N {url}/api/v1/events   # what happens, as it happens\n\
          \n\
          Try:\n  \
          curl {url}/api/v1/tasks -H 'content-type: application/json' -d '{{\"type\": \"echo\", \"payload\": {{\"hello\": \"world\"}}}}'\n  \

@@ -25,6 +25,10 @@ use crate::reach;
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 const KEYS: &str = "\
+Examples:
+  tasklane top
+  tasklane top --server http://queue.example.org:7170 --every 5
+
 Keys: Tab next panel, arrows or j and k choose, / filter, p pause or resume the queue, d drain the
 worker, r replay the dead letter (each asks first), e every event or only what is notable, ? help,
 q quit.

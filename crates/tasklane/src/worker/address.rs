@@ -17,7 +17,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     let assigned = a == 192 && b == 0 && c == 0;
     let relays = a == 192 && b == 88 && c == 99;
     let measurement = a == 198 && (b == 18 || b == 19);
-    let reserved = a == 0 || a >= 240;
+    let unassigned = a == 0 || a >= 240;
     !(address.is_loopback()
         || address.is_private()
         || address.is_link_local()
@@ -27,7 +27,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || assigned
         || relays
         || measurement
-        || reserved)
+        || unassigned)
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {

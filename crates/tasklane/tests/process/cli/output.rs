@@ -60,6 +60,7 @@ TIME task.claimed ID
 TIME task.dead_lettered ID not_retryable; no such user (permanent, E7)";
     assert_eq!(masked(&site.done(&["history", &id])), history);
     let waiting = site.submit(&["a"]);
+    site.done(&["pause", "default"]);
     let explained = masked(&site.done(&["explain", &waiting]));
     assert!(explained.starts_with("id ID\nstate pending\n"), "{explained}");
     assert!(explained.contains("\nwhy ") && explained.contains("\n- "), "{explained}");

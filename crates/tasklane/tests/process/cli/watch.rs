@@ -47,11 +47,11 @@ fn events_are_followed_filtered_and_gone_on_with() {
             &json!(null),
         );
         assert_eq!(history["history"][0]["type"], "task.submitted");
-        // The cursor of the first event, by following from before everything.
+        // The cursor of an event of another queue, by following while they come.
         let seen = std::thread::scope(|scope| {
             let follow = scope.spawn(|| {
-                let kinds = ["events", "--kind", "task.submitted", "--count", "1", "-o", "json"];
-                site.done(&kinds)
+                let kind = ["events", "--kind", "task.submitted", "--queue", "other"];
+                site.done(&[&kind[..], &["--count", "1", "-o", "json"]].concat())
             });
             while !follow.is_finished() {
                 site.submit(&["b", "--queue", "other"]);
@@ -60,7 +60,7 @@ fn events_are_followed_filtered_and_gone_on_with() {
             follow.join().unwrap()
         });
         let event: Value = serde_json::from_str(&seen).unwrap();
-        assert_eq!(event["data"]["queue"], "other", "only what comes after is followed");
+        assert_eq!(event["data"]["queue"], "other", "the filter counts");
         event["cursor"].as_str().unwrap().to_owned()
     };
     let third = site.submit(&["c", "--queue", "mail"]);
