@@ -1,6 +1,6 @@
 //! Counters: what was folded and what is still to be.
 
-use hashbrown::HashMap;
+use hashbrown::BTreeMap;
 use tasklane_core::{Priority, QueueSettings, StateName, Timestamp};
 use tasklane_store::{LaneStats, QueueState, Stats, codec};
 use tokio_postgres::types::Type;
@@ -22,7 +22,7 @@ impl View<'_> {
                    GROUP BY lane, priority, state HAVING sum(count) <> 0";
         let found = self.transaction.query(sql, &[]).await?;
         self.shared.lanes.meet(self.transaction, found.iter().map(|row| row.get(0))).await?;
-        let mut lanes: HashMap<(i32, Priority), LaneStats> = HashMap::new();
+        let mut lanes: BTreeMap<(i32, Priority), LaneStats> = BTreeMap::new();
         for row in found {
             let (lane, priority) = (row.get(0), rows::priority(row.get(1))?);
             let Some(known) = self.shared.lanes.get(lane) else { continue };
@@ -46,7 +46,7 @@ impl View<'_> {
     async fn fronts(
         &self,
         now: Timestamp,
-        lanes: &mut HashMap<(i32, Priority), LaneStats>,
+        lanes: &mut BTreeMap<(i32, Priority), LaneStats>,
     ) -> Result<(), Fault> {
         let fronts = self.transaction.query(FRONTS, &[]).await?;
         let settings = self.settings().await?;
@@ -90,7 +90,7 @@ impl View<'_> {
         Ok(())
     }
 
-    async fn settings(&self) -> Result<HashMap<i32, QueueSettings>, Fault> {
+    async fn settings(&self) -> Result<BTreeMap<i32, QueueSettings>, Fault> {
         let found = self.transaction.query("SELECT queue, settings FROM queue", &[]).await?;
         let settings = found.iter().map(|row| Ok((row.get(0), codec::decode_queue(row.get(1))?)));
         settings.collect()
