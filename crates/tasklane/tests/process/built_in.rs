@@ -13,8 +13,13 @@ use crate::client::try_call;
 use crate::server::{Server, signal};
 
 const SOON: Duration = Duration::from_secs(30);
-/// A worker whose tasks fail in a row goes on getting some.
-const PATIENT: &[&str] = &["--breaker-failures", "1000"];
+
+/// A server where a worker whose tasks fail in a row goes on getting some.
+fn patient(folder: &Path) -> Server {
+    let file = folder.join("tasklane.toml");
+    std::fs::write(&file, "[breaker]\nfailures = 100\n").unwrap();
+    Server::start(&folder.join("store"), &["--config", file.to_str().unwrap()])
+}
 
 struct Worker(Child);
 
@@ -89,7 +94,7 @@ fn done(server: &Server, task: Value) -> Value {
 #[test]
 fn echo_gives_back_and_sleep_stops_when_cancelled() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path(), PATIENT);
+    let server = patient(folder.path());
     let worker = Worker::start(&server, &["--handle", "echo,sleep", "--name", "naps"]);
     assert_eq!(
         done(&server, json!({"type": "echo", "payload": {"a": [1, 2]}})),
@@ -126,7 +131,7 @@ fn a_worker_must_know_what_to_do() {
 #[test]
 fn a_webhook_calls_and_its_answer_decides() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path(), PATIENT);
+    let server = patient(folder.path());
     let _worker = Worker::start(&server, &["--handle", "webhook", "--allow-private"]);
     let (address, asked) =
         site(&["200 OK", "503 Busy\r\nretry-after: 1", "201 Made", "404 Gone", "418 Tea"]);
@@ -156,7 +161,7 @@ fn a_webhook_calls_and_its_answer_decides() {
 #[test]
 fn a_webhook_calls_nothing_behind_the_door() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path(), PATIENT);
+    let server = patient(folder.path());
     let _worker = Worker::start(&server, &["--handle", "webhook"]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -174,7 +179,7 @@ fn a_webhook_calls_nothing_behind_the_door() {
 #[test]
 fn a_command_gets_the_payload_and_its_output_is_the_result() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(&folder.path().join("store"), PATIENT);
+    let server = patient(folder.path());
     let script = folder.path().join("script");
     std::fs::write(&script, SCRIPT).unwrap();
     let allowed = format!("it=sh {}", script.display());
@@ -215,7 +220,7 @@ esac
 #[test]
 fn a_command_that_takes_too_long_ends_with_all_it_started() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(&folder.path().join("store"), PATIENT);
+    let server = patient(folder.path());
     let (script, mark) = (folder.path().join("script"), folder.path().join("mark"));
     let text = format!("sleep 300 & echo $! > {}; wait", mark.display());
     std::fs::write(&script, text).unwrap();
@@ -274,7 +279,7 @@ fn mail_server(verdict: &'static str) -> (SocketAddr, Receiver<String>) {
 #[test]
 fn a_message_is_sent_and_a_refusal_for_good_is_one() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path(), PATIENT);
+    let server = patient(folder.path());
     let letter = json!({"type": "email", "payload": {"to": "Ada <ada@example.org>", "from": "q@example.org", "subject": "Hello", "text": "in words"}});
     let (address, heard) = mail_server("250 taken");
     let url = format!("smtp://{address}");
@@ -298,7 +303,7 @@ fn a_message_is_sent_and_a_refusal_for_good_is_one() {
 #[test]
 fn probes_and_metrics_tell_how_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(&folder.path().join("store"), PATIENT);
+    let server = patient(folder.path());
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let file = folder.path().join("worker.toml");
     let text = format!("handlers = [\"sleep\"]\nlisten = \"{free}\"\ndrain_seconds = 20\n");
