@@ -2,6 +2,8 @@
 
 import datetime
 import os
+import re
+import urllib.parse
 
 import schemathesis
 from hypothesis import strategies
@@ -46,6 +48,10 @@ def before_call(context, case, kwargs):
         case.path_parameters["id"] = "tl_000000000000"
 
 
+# What the document's pattern of names forbids.
+NOT_IN_NAMES = re.compile("[\u0000-\u001f\u007f-\u009f{}:\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
 def is_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -84,6 +90,12 @@ def filter_failure(context, failure, case, response):
     if kind == "UnsupportedMethodResponse":
         # What has no row in the table of permissions is closed to those who show no key.
         return response.status_code != 401
+    if kind == "ServerError":
+        # A queue whose bounds were set to nothing is full; that is said, and when to ask again.
+        return response.status_code != 503 or not response.headers.get("retry-after")
+    if kind == "UseAfterFree":
+        # DELETE cancels a task, which stays to be looked at; so does a worker that has left.
+        return not case.path.startswith(("/api/v1/tasks/", "/api/v1/dlq", "/admin/"))
     if kind != "RejectedPositiveData":
         return True
     problem = response.json()
@@ -95,6 +107,10 @@ def filter_failure(context, failure, case, response):
     if any(error["detail"].startswith("invalid type: floating") for error in errors):
         return False
     if any(error["code"] in ("too-long", "invalid-characters") and "bytes" in error["detail"] for error in errors):
+        return False
+    # The generator now and then makes a name of what the pattern forbids, and calls it valid.
+    names = [urllib.parse.unquote(str(value)) for value in (case.path_parameters or {}).values()]
+    if any(error["code"] == "invalid-characters" for error in errors) and any(map(NOT_IN_NAMES.search, names)):
         return False
     broken = [(member(error["pointer"]), error["code"]) for error in errors]
     return not broken or not all(rule in RULES for rule in broken)
