@@ -1,6 +1,7 @@
 //! Counters: what was folded and what is still to be.
 
-use hashbrown::BTreeMap;
+use std::collections::BTreeMap;
+
 use tasklane_core::{Priority, QueueSettings, StateName, Timestamp};
 use tasklane_store::{LaneStats, QueueState, Stats, codec};
 use tokio_postgres::types::Type;
