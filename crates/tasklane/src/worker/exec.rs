@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::value::RawValue;
 use tasklane_client::ErrorKind;
 use tasklane_client::wire::Json;
-use tasklane_client::worker::{Context, StopReason, TaskError};
+use tasklane_client::worker::{Context, TaskError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
@@ -17,6 +17,8 @@ use tokio::process::{Child, Command};
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of what it complains about, kept from the end.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
+/// What the names of the worker's own variables begin with.
+const OWN_VARIABLES: &[u8] = b"TASKLANE_";
 /// How long a command that should stop gets until it is killed.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
@@ -52,12 +54,17 @@ impl Runner {
             return Err(TaskError::permanent(message).with_code("unknown-command"));
         };
         let mut command = Command::new(program);
+        // What is set for the worker, keys and passwords among it, is not for what it runs.
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(OWN_VARIABLES) {
+                command.env_remove(name);
+            }
+        }
         command
             .args(arguments)
             .env("TASKLANE_TASK_ID", context.id().to_string())
             .env("TASKLANE_ATTEMPT", context.attempt().to_string())
             .env("TASKLANE_FENCE", context.fence().to_string())
-            .env_remove("TASKLANE_API_KEY")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -101,22 +108,19 @@ impl Running {
             (output, complaint)
         };
         tokio::pin!(all);
-        let ended = tokio::select! {
-            gathered = &mut all => Ok(gathered),
-            reason = context.cancelled() => Err(reason),
+        let gathered = tokio::select! {
+            gathered = &mut all => Some(gathered),
+            _ = context.cancelled() => None,
         };
-        let (output, complaint) = match ended {
-            Ok(gathered) => gathered,
-            Err(reason) => {
-                self.stop().await;
-                return Err(stopped(reason));
-            }
+        let Some((output, complaint)) = gathered else {
+            self.stop().await;
+            return Err(TaskError::cancelled());
         };
         let status = tokio::select! {
             status = self.child.wait() => status,
-            reason = context.cancelled() => {
+            _ = context.cancelled() => {
                 self.stop().await;
-                return Err(stopped(reason));
+                return Err(TaskError::cancelled());
             }
         };
         let status = status.map_err(|error| TaskError::unknown(error.to_string()))?;
@@ -166,14 +170,6 @@ async fn gather_end(stream: Option<impl AsyncRead + Unpin>) -> String {
         kept.drain(..surplus);
     }
     String::from_utf8_lossy(&kept).trim().to_owned()
-}
-
-fn stopped(reason: StopReason) -> TaskError {
-    match reason {
-        StopReason::TimedOut => TaskError::timeout("the command took too long and was ended"),
-        StopReason::Draining => TaskError::release(),
-        StopReason::Cancelled | StopReason::LeaseLost => TaskError::cancelled(),
-    }
 }
 
 /// The codes are those of sysexits, which mail and many other programs use.

@@ -186,7 +186,11 @@ impl Settings {
             webhook,
             email: document.email,
             log_level,
-            log_format: log::Format::from_word(document.log_format.as_deref().unwrap_or("human")),
+            log_format: match document.log_format.as_deref() {
+                None | Some("human") => log::Format::Human,
+                Some("json") => log::Format::Json,
+                Some(_) => return Err(usage("log_format: give human or json")),
+            },
         })
     }
 

@@ -120,6 +120,7 @@ fn a_worker_must_know_what_to_do() {
         (&["worker", "--exec", "resize"], "NAME="),
         (&["worker", "--handle", "email"], "TASKLANE_SMTP_SERVER"),
         (&["worker", "--handle", "juggle"], "possible values"),
+        (&["worker", "--config", "/dev/null"], "--handle"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_tasklane")).args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -183,11 +184,15 @@ fn a_command_gets_the_payload_and_its_output_is_the_result() {
     let script = folder.path().join("script");
     std::fs::write(&script, SCRIPT).unwrap();
     let allowed = format!("it=sh {}", script.display());
-    let worker = Worker::start(&server, &["--exec", &allowed, "--exec", "none=/no/such/program"]);
+    let arguments = ["--exec", &allowed, "--exec", "none=/no/such/program"];
+    let secret = [("TASKLANE_SMTP_SERVER", "smtp://u:canary@h"), ("TASKLANE_API_KEY", "canary")];
+    let worker = Worker::start_with(&server, &arguments, &secret);
     let task = |how: &str| json!({"type": "exec", "payload": {"command": "it", "how": how}});
     let told = done(&server, task("echo"));
     assert_eq!(told["how"], "echo", "{told}");
     assert_eq!(done(&server, task("words")), "two words");
+    let variables = done(&server, task("variables")).to_string();
+    assert!(variables.contains("TASKLANE_FENCE=") && !variables.contains("canary"), "{variables}");
     let fails = |how: &str| {
         let mut task = task(how);
         task["max_retries"] = json!(0);
@@ -210,6 +215,7 @@ read -r payload
 case "$payload" in
   *echo*) echo "$payload" ;;
   *words*) echo "two words" ;;
+  *variables*) env ;;
   *later*) echo "not now" >&2; exit 75 ;;
   *never*) exit 65 ;;
   *odd*) exit 3 ;;
