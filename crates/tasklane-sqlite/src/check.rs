@@ -23,17 +23,14 @@ pub(crate) fn check(connection: &Connection, lanes: &Lanes) -> Result<Vec<Findin
         findings: Vec::new(),
         counts: HashMap::new(),
         rows: HashMap::new(),
-        indexed: Sequence(connection.query_row(
-            "SELECT value FROM meta WHERE name = 'indexed'",
-            [],
-            |row| row.get(0),
-        )?),
+        indexed: Sequence(0),
     };
-    check.engine()?;
-    check.tasks()?;
-    check.counters()?;
-    check.strays()?;
-    check.audit()?;
+    match check.everything() {
+        Ok(()) => {}
+        // What was found before says where; what comes after cannot be read.
+        Err(fault) if fault.is_fatal() => check.find("database", fault.to_string()),
+        Err(fault) => return Err(fault),
+    }
     check.findings.truncate(FINDINGS_MAX);
     Ok(check.findings)
 }
@@ -51,12 +48,23 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
+    fn everything(&mut self) -> Result<(), Fault> {
+        self.engine()?;
+        let indexed = "SELECT value FROM meta WHERE name = 'indexed'";
+        self.indexed = Sequence(self.connection.query_row(indexed, [], |row| row.get(0))?);
+        self.tasks()?;
+        self.counters()?;
+        self.strays()?;
+        self.audit()
+    }
+
     fn engine(&mut self) -> Result<(), Fault> {
         let mut statement = self.connection.prepare("PRAGMA integrity_check")?;
         let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
-        for line in lines.collect::<rusqlite::Result<Vec<_>>>()? {
-            if line != "ok" {
-                self.find("database", line);
+        for line in lines {
+            match line? {
+                line if line == "ok" => {}
+                line => self.findings.push(Finding { place: "database".into(), problem: line }),
             }
         }
         Ok(())

@@ -1,5 +1,9 @@
 //! What to do about a refusal, for whoever typed the command. docs/errors.md tells programs.
 
+/// What to do about a store that contradicts itself.
+pub(crate) const DAMAGED: &str = "let no server open it; make a new store from a copy: tasklane \
+     restore COPY --store sqlite:FOLDER";
+
 const ADVICE: [(&str, &str); 30] = [
     ("malformed-json", "give well-formed JSON in UTF-8, with each member once"),
     ("json-too-deep", "nest at most 64 deep"),

@@ -77,7 +77,6 @@ async fn list(limit: usize, place: &Place, shown: Shown) -> anyhow::Result<()> {
 fn table(records: &[wire::AuditRecord]) -> Table {
     let headings = ["NUMBER", "TIME", "WHO", "FROM", "TIMES", "OUTCOME", "ACTION"];
     Table::of(&headings, records, |record| {
-        let target = record.target.as_deref().map(|target| format!(" {target}"));
         let paint = if &*record.outcome == "done" { Paint::Plain } else { Paint::Doubtful };
         vec![
             Cell::number(record.number),
@@ -86,9 +85,20 @@ fn table(records: &[wire::AuditRecord]) -> Table {
             Cell::some(record.from.as_ref()),
             Cell::number(record.count),
             Cell::new(&record.outcome).painted(paint),
-            Cell::new(format!("{}{}", record.action, target.unwrap_or_default())),
+            Cell::new(done(record)),
         ]
     })
+}
+
+/// A call is told by its path instead of its route; anything else with what it was done to.
+fn done(record: &wire::AuditRecord) -> String {
+    let (action, target) = (&record.action, record.target.as_deref().unwrap_or_default());
+    match action.split_once(' ') {
+        Some((method, route)) if route.starts_with('/') && target.starts_with('/') => {
+            format!("{method} {target}")
+        }
+        _ => format!("{action} {target}").trim_end().to_owned(),
+    }
 }
 
 async fn verify(noted: Option<(u64, ChainHash)>, place: &Place) -> anyhow::Result<()> {

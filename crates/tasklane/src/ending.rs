@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use tasklane_client::wire::Problem;
 use tasklane_client::{Error, ErrorClass};
+use tasklane_store::StoreError;
 
-use crate::advice::advice;
+use crate::advice::{DAMAGED, advice};
 use crate::show::clean;
 
 /// What a command gives.
@@ -96,8 +97,21 @@ fn told(error: &anyhow::Error) -> String {
             (None, Error::Unreachable(_)) => unreached(error),
             (None, _) => error.to_string(),
         },
-        None => format!("{error:#}"),
+        None => match remedy(error) {
+            Some(remedy) => format!("{error:#}\n  → {remedy}"),
+            None => format!("{error:#}"),
+        },
     }
+}
+
+/// What to do about what went wrong on this machine.
+fn remedy(error: &anyhow::Error) -> Option<&'static str> {
+    if let Some(StoreError::Corrupt(_)) = error.downcast_ref() {
+        return Some(DAMAGED);
+    }
+    let error = error.downcast_ref::<std::io::Error>()?;
+    (error.kind() == ErrorKind::AddrInUse)
+        .then_some("is one running there already? --listen names another address")
 }
 
 /// What the server says, where, and what to do.

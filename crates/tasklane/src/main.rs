@@ -15,7 +15,6 @@ mod log;
 mod machine;
 mod page;
 mod place;
-mod reach;
 mod serve;
 mod show;
 mod store;
@@ -27,7 +26,6 @@ mod worker;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tokio::task::block_in_place;
 
 use ending::Outcome;
 
@@ -132,9 +130,8 @@ async fn run(command: Command) -> Outcome {
         Command::Keys(arguments) => keys::run(&arguments).await,
         Command::Audit(arguments) => audit::run(&arguments).await,
         Command::Config(command) => Ok(config::run(&command)),
-        // These two have threads and a runtime of their own.
-        Command::Top(arguments) => block_in_place(|| top::run(&arguments)),
-        Command::Bench(arguments) => block_in_place(|| bench::run(&arguments)),
+        Command::Top(arguments) => top::run(&arguments).await,
+        Command::Bench(arguments) => bench::run(&arguments).await,
         Command::Doctor(arguments) => doctor::run(&arguments).await,
         Command::Completions(completions) => completions.run(),
         Command::Page => page::run(),

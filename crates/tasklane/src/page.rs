@@ -86,7 +86,7 @@ fn tell(page: &mut String, command: &Command, name: &str, depth: usize) {
     // Writing into memory does not fail.
     let _ = write!(page, "\n{} {name}\n\n{}.\n", "#".repeat(depth), about.trim_end_matches('.'));
     let below: Vec<_> = command.get_subcommands().filter(|command| is_shown(command)).collect();
-    if below.is_empty() {
+    if !command.is_subcommand_required_set() {
         let usage = command.clone().render_usage().to_string();
         let usage = usage.trim_start_matches("Usage: ");
         let _ = write!(page, "\n```text\n{usage}\n```\n");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use tasklane_client::Client;
 use tasklane_sqlite::Options;
@@ -13,6 +13,11 @@ use crate::config::{self, Effective, Sources};
 use crate::connection::Connection;
 use crate::ending::usage;
 use crate::store;
+
+const ASK_THE_SERVER: &str = "a server has the store open: ask it instead, with --server \
+    http://127.0.0.1:7170 and a key with the scope admin in TASKLANE_API_KEY, or stop it first";
+const LOOK_AT_A_COPY: &str = "a server has the store open: stop it first, or make a copy while it \
+    serves (tasklane backup), a store of that (tasklane restore), and take that one";
 
 #[derive(Debug, Args)]
 pub(crate) struct Where {
@@ -72,6 +77,15 @@ impl StorePlace {
 
     /// The store itself.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<dyn Store>> {
+        self.open_or(ASK_THE_SERVER)
+    }
+
+    /// The same for what no server can do.
+    pub(crate) fn open_alone(&self) -> anyhow::Result<Arc<dyn Store>> {
+        self.open_or(LOOK_AT_A_COPY)
+    }
+
+    fn open_or(&self, instead: &'static str) -> anyhow::Result<Arc<dyn Store>> {
         let (place, options) = self.address()?;
         if place.starts_with("memory:") {
             bail!(
@@ -82,17 +96,8 @@ impl StorePlace {
         }
         let opened = store::open(&place, &options);
         opened.map_err(|error| match error.downcast_ref::<StoreError>() {
-            Some(StoreError::Locked(_)) => error.context(
-                "a server has the store open: ask it instead, with --server http://127.0.0.1:7170 \
-                 and a key with the scope admin in TASKLANE_API_KEY, or stop it first",
-            ),
+            Some(StoreError::Locked(_)) => error.context(instead),
             _ => error,
         })
     }
-}
-
-/// Runs what a command has to wait for, where none runs yet.
-pub(crate) fn wait<T>(call: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start a runtime")?.block_on(call)
 }

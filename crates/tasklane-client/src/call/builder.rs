@@ -1,17 +1,23 @@
 //! How to reach a server.
 
 use std::path::PathBuf;
+#[cfg(feature = "tls")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+#[cfg(feature = "tls")]
+use tokio_rustls::rustls::ClientConfig;
 
 use super::backoff::Retries;
 use super::client::{Client, Inner};
 use super::connect::{Connector, TlsFiles};
 use super::error::Error;
+#[cfg(feature = "tls")]
+use super::tls;
 use crate::limits::{CALL_WITHIN, CONNECT_WITHIN, IDLE_MAX};
 
 /// Options of a [`Client`].
@@ -73,6 +79,13 @@ impl ClientBuilder {
     pub fn retries(mut self, retries: Retries) -> Self {
         self.retries = retries;
         self
+    }
+
+    /// What a program with connections of its own speaks TLS with; nothing for a server without it.
+    #[cfg(feature = "tls")]
+    pub fn tls(&self) -> Result<Option<Arc<ClientConfig>>, Error> {
+        let secure = base(&self.server)?.scheme_str() == Some("https");
+        secure.then(|| tls::config(&self.tls)).transpose()
     }
 
     /// The client. Connects only when it is used.

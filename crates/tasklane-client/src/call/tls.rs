@@ -34,41 +34,8 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Trusts the authorities in a file; without one, those of the system. Shows a certificate to
-    /// servers that ask for one, if it has one.
     pub(super) fn new(files: &TlsFiles, within: Duration) -> Result<Self, Error> {
-        let authorities = files.authorities.as_deref();
-        let file = authorities.map_or_else(system_file, Path::to_owned);
-        let wrong = |reason: String| {
-            Error::Usage(format!("the authorities to trust in {}: {reason}", file.display()))
-        };
-        let mut roots = RootCertStore::empty();
-        let read =
-            CertificateDer::pem_file_iter(&file).map_err(|error| wrong(error.to_string()))?;
-        // One that is not understood is no reason to do without the others.
-        roots.add_parsable_certificates(read.filter_map(Result::ok));
-        if roots.is_empty() {
-            return Err(wrong("there is no certificate".into()));
-        }
-        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(error.to_string()))?
-            .with_root_certificates(roots);
-        let config = match &files.certificate {
-            None => builder.with_no_client_auth(),
-            Some((certificate, key)) => {
-                let wrong = |file: &Path, reason: String| {
-                    let file = file.display();
-                    Error::Usage(format!("the certificate to show, in {file}: {reason}"))
-                };
-                let (chain, key) = (chain(certificate), PrivateKeyDer::from_pem_file(key));
-                let chain = chain.map_err(|error| wrong(certificate, error.to_string()))?;
-                let key = key.map_err(|error| wrong(certificate, format!("its key: {error}")))?;
-                let config = builder.with_client_auth_cert(chain, key);
-                config.map_err(|error| wrong(certificate, error.to_string()))?
-            }
-        };
-        Ok(Self { connector: TlsConnector::from(Arc::new(config)), within })
+        Ok(Self { connector: TlsConnector::from(config(files)?), within })
     }
 
     /// Speaks TLS with a server that must be called `host`.
@@ -78,6 +45,42 @@ impl Tls {
         let handshake = timeout(self.within, self.connector.connect(name, stream));
         handshake.await.map_err(|_| io::Error::other("no TLS within the time"))?
     }
+}
+
+/// Trusts the authorities in a file; without one, those of the system. Shows a certificate to servers
+/// that ask for one, if it has one.
+pub(super) fn config(files: &TlsFiles) -> Result<Arc<ClientConfig>, Error> {
+    let authorities = files.authorities.as_deref();
+    let file = authorities.map_or_else(system_file, Path::to_owned);
+    let wrong = |reason: String| {
+        Error::Usage(format!("the authorities to trust in {}: {reason}", file.display()))
+    };
+    let mut roots = RootCertStore::empty();
+    let read = CertificateDer::pem_file_iter(&file).map_err(|error| wrong(error.to_string()))?;
+    // One that is not understood is no reason to do without the others.
+    roots.add_parsable_certificates(read.filter_map(Result::ok));
+    if roots.is_empty() {
+        return Err(wrong("there is no certificate".into()));
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong(error.to_string()))?
+        .with_root_certificates(roots);
+    let config = match &files.certificate {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let wrong = |file: &Path, reason: String| {
+                let file = file.display();
+                Error::Usage(format!("the certificate to show, in {file}: {reason}"))
+            };
+            let (chain, key) = (chain(certificate), PrivateKeyDer::from_pem_file(key));
+            let chain = chain.map_err(|error| wrong(certificate, error.to_string()))?;
+            let key = key.map_err(|error| wrong(certificate, format!("its key: {error}")))?;
+            let config = builder.with_client_auth_cert(chain, key);
+            config.map_err(|error| wrong(certificate, error.to_string()))?
+        }
+    };
+    Ok(Arc::new(config))
 }
 
 fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, pem::Error> {

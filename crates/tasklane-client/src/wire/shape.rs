@@ -8,6 +8,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+/// Reads what is there, which counts also if it is null.
+pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
 /// Reads an object.
 pub(super) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::shape;
 use super::submit::Retry;
 use super::value::{
     Json, KindWord, NumberText, PriorityWord, Seconds, StateWord, TaskIdText, Time, WorkerIdText,
@@ -21,7 +22,7 @@ pub struct Task {
     /// Where it waits.
     pub queue: Box<str>,
     /// What the handler gets; left out of lists unless asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "shape::present")]
     pub payload: Option<Json>,
     /// How urgent it was made.
     pub priority: PriorityWord,
@@ -68,7 +69,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
     /// What the handler gave.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "shape::present")]
     pub result: Option<Json>,
     /// The last failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use tasklane_client::{Client, ErrorClass, NewTask, StateName};
 use tasklane_server::Authentication;
 use tokio::sync::{mpsc, watch};
 
-use crate::shift::{Shift, ended_as, heard, submit, worker};
+use crate::shift::{Held, Shift, ended_as, heard, submit, worker};
 use crate::site::Site;
 
 /// Live workers, as the server sees them.
@@ -75,24 +75,12 @@ async fn an_operator_can_drain_a_worker() {
     let site =
         Site::with(|settings, _| settings.heartbeat_every = Duration::from_millis(100)).await;
     let client = site.client();
-    let (said, mut hears) = mpsc::unbounded_channel();
-    let (release, _) = watch::channel(false);
-    let shift = Shift::begin(worker(&client).handle("a", {
-        let release = release.clone();
-        move |_: Context, _: Json| {
-            let (said, mut release) = (said.clone(), release.subscribe());
-            async move {
-                said.send(())?;
-                release.wait_for(|release| *release).await?;
-                Ok(())
-            }
-        }
-    }));
+    let (shift, mut held) = Held::begin(worker(&client));
     let id = submit(&client, NewTask::new("a")).await;
-    heard(&mut hears).await;
+    held.runs().await;
     let worker = client.get(id).await.unwrap().worker_id.unwrap().0;
     client.drain_worker(worker).await.unwrap();
-    release.send_replace(true);
+    held.release();
     shift.ended().await.unwrap();
     ended_as(&client, id, StateName::Completed).await;
 }

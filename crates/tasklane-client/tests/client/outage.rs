@@ -7,7 +7,7 @@ use tasklane_client::worker::Context;
 use tasklane_client::{NewTask, StateName};
 use tokio::sync::{mpsc, watch};
 
-use crate::shift::{Shift, ended_as, heard, submit, worker};
+use crate::shift::{Held, Shift, ended_as, heard, submit, worker};
 use crate::site::Site;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,29 +64,17 @@ async fn a_worker_that_was_forgotten_registers_again_and_keeps_its_task() {
     let site =
         Site::with(|settings, _| settings.heartbeat_every = Duration::from_millis(100)).await;
     let client = site.client();
-    let (said, mut hears) = mpsc::unbounded_channel();
-    let (release, _) = watch::channel(false);
-    let shift = Shift::begin(worker(&client).handle("a", {
-        let release = release.clone();
-        move |_: Context, _: Json| {
-            let (said, mut release) = (said.clone(), release.subscribe());
-            async move {
-                said.send(())?;
-                release.wait_for(|release| *release).await?;
-                Ok(())
-            }
-        }
-    }));
+    let (shift, mut held) = Held::begin(worker(&client));
     let id = submit(&client, NewTask::new("a")).await;
-    heard(&mut hears).await;
+    held.runs().await;
     let first = client.get(id).await.unwrap().worker_id.unwrap().0;
     client.deregister(first).await.unwrap();
     // A task for the worker that it is from then on.
     let next = submit(&client, NewTask::new("a")).await;
-    heard(&mut hears).await;
+    held.runs().await;
     let second = client.get(next).await.unwrap().worker_id.unwrap().0;
     assert_ne!(first, second);
-    release.send_replace(true);
+    held.release();
     ended_as(&client, next, StateName::Completed).await;
     let task = ended_as(&client, id, StateName::Completed).await;
     assert_eq!((task.deliveries, task.lease_losses), (1, 0));

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tasklane_client::wire::Task;
-use tasklane_client::worker::{Worker, WorkerBuilder};
+use tasklane_client::wire::{Json, Task};
+use tasklane_client::worker::{Context, Worker, WorkerBuilder};
 use tasklane_client::{Client, Error, NewTask, StateName, TaskId};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +38,40 @@ impl Shift {
     /// Waits for an end that comes by itself.
     pub(crate) async fn ended(self) -> Result<(), Error> {
         tokio::time::timeout(PATIENCE, self.running).await.unwrap().unwrap()
+    }
+}
+
+/// Tasks of the type `a` that run until they may end.
+pub(crate) struct Held {
+    said: mpsc::UnboundedReceiver<()>,
+    release: watch::Sender<bool>,
+}
+
+impl Held {
+    pub(crate) fn begin(worker: WorkerBuilder) -> (Shift, Self) {
+        let (say, said) = mpsc::unbounded_channel();
+        let (release, _) = watch::channel(false);
+        let handler = {
+            let release = release.clone();
+            move |_: Context, _: Json| {
+                let (say, mut release) = (say.clone(), release.subscribe());
+                async move {
+                    say.send(())?;
+                    release.wait_for(|release| *release).await?;
+                    Ok(())
+                }
+            }
+        };
+        (Shift::begin(worker.handle("a", handler)), Self { said, release })
+    }
+
+    /// Waits until one more runs.
+    pub(crate) async fn runs(&mut self) {
+        heard(&mut self.said).await;
+    }
+
+    pub(crate) fn release(&self) {
+        self.release.send_replace(true);
     }
 }
 

@@ -54,6 +54,11 @@ impl SqliteStore {
         Self::start(Location::File(folder.join(DATABASE)), options, Some(lock))
     }
 
+    /// Whether a folder has a store in it.
+    pub fn is_in(folder: impl AsRef<Path>) -> bool {
+        folder.as_ref().join(DATABASE).exists()
+    }
+
     /// Opens a store that is gone when it is dropped.
     pub fn in_memory(options: &Options) -> Result<Self, StoreError> {
         Self::start(Location::Memory, options, None)

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::reach;
+use crate::connection::Connection;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,8 +13,7 @@ Examples:
   tasklane bench clean
 
 Tasks go to a queue of their own. What a run leaves there it says at its end; --clean cancels what
-still waits. Exit codes: 0 done (refusals under load are counted, not failures), 1 wrong answers
-came or the server refused, 2 usage, 4 the server cannot be reached.";
+still waits. Refusals under load are counted and no failure; wrong answers make the exit code 1.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -23,7 +22,7 @@ pub(crate) struct Arguments {
     #[arg(value_enum)]
     pub(super) scenario: Scenario,
     #[command(flatten)]
-    pub(super) server: reach::Reach,
+    pub(super) server: Connection,
     /// The queue that tasks go to.
     #[arg(long, value_name = "NAME", default_value = "bench")]
     pub(super) queue: String,

@@ -12,58 +12,48 @@ mod plan;
 mod scenario;
 mod stop;
 
-use std::process::ExitCode;
-
 use anyhow::Context;
-use tasklane_client::{Error, ErrorClass};
+use tasklane_client::Client;
+use tasklane_client::call::Retries;
+use tokio::task::block_in_place;
 
-use crate::place::wait;
+use crate::ending::{self, DONE, not_as_it_should_be};
+use crate::show::many;
 use figure::{Left, Report};
 pub(crate) use flag::Arguments;
 use flag::{Output, Scenario};
 use plan::Plan;
 use scenario::Outcome;
 
-const USAGE: u8 = 2;
-/// The server cannot be reached.
-const UNREACHABLE: u8 = 4;
-
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(arguments: &Arguments) -> ending::Outcome {
     stop::listen();
-    let error = match measure(arguments) {
-        Ok(code) => return Ok(code),
-        Err(error) => error,
-    };
-    let code = match error.downcast_ref::<Error>().map(Error::class) {
-        Some(ErrorClass::Usage) => USAGE,
-        Some(ErrorClass::Unreachable) => UNREACHABLE,
-        _ => return Err(error),
-    };
-    eprintln!("tasklane: {error:#}");
-    Ok(ExitCode::from(code))
-}
-
-fn measure(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let plan = Plan::new(arguments)?;
-    if plan.scenario == Scenario::Clean {
-        clean(arguments)?;
-        return Ok(ExitCode::SUCCESS);
+    let target = arguments.server.target()?;
+    // Patient: what it cancels may be a lot.
+    let client = target.builder().retries(Retries::default()).build()?;
+    if arguments.scenario == Scenario::Clean {
+        clean(&client, &arguments.queue).await?;
+        return Ok(DONE);
     }
+    let plan = Plan::new(arguments, &target)?;
     let queued = usize::try_from(arguments.queued)?;
-    let filled = scenario::fill(&plan, queued)?;
-    let Outcome { meters, submitted, completed } = scenario::run(&plan)?;
+    // One thread that never waits for others: the load has it for itself.
+    let (filled, outcome) = block_in_place(|| {
+        let filled = scenario::fill(&plan, queued)?;
+        anyhow::Ok((filled, scenario::run(&plan)?))
+    })?;
+    let Outcome { meters, submitted, completed } = outcome;
     let mut left = Left {
         queue: plan.queue.clone(),
         waiting: (submitted + filled).saturating_sub(completed),
         ended: completed,
     };
     if arguments.clean {
-        left.ended += clean(arguments)?;
+        left.ended += clean(&client, &plan.queue).await?;
         left.waiting = 0;
     }
     let report = Report {
         scenario: plan.scenario.name(),
-        server: arguments.server.url().to_owned(),
+        server: plan.route.server.clone(),
         measures: meters.into_iter().map(figure::Meter::figures).collect(),
         left,
     };
@@ -72,14 +62,13 @@ fn measure(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
         Output::Line => print!("{}", report.lines()),
     }
-    Ok(if report.wrong() > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if report.wrong() > 0 { not_as_it_should_be() } else { DONE })
 }
 
 /// Cancels what waits, and says so.
-fn clean(arguments: &Arguments) -> anyhow::Result<u64> {
-    let client = arguments.server.client()?.build()?;
-    let cancelled = wait(async { scenario::clean(&client, &arguments.queue).await })
-        .context("what waits could not be cancelled")?;
-    eprintln!("Cancelled {cancelled} tasks that waited in the queue {}.", arguments.queue);
+async fn clean(client: &Client, queue: &str) -> anyhow::Result<u64> {
+    let cancelled = scenario::clean(client, queue).await;
+    let cancelled = cancelled.context("what waits could not be cancelled")?;
+    eprintln!("Cancelled {} waiting in the queue {queue}.", many(cancelled, "task"));
     Ok(cancelled)
 }

@@ -1,22 +1,27 @@
 //! What to do, worked out from the flags.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 use std::time::Duration;
 
+use hyper::Uri;
 use tasklane_client::Error;
 use tasklane_core::{Priority, QueueName};
+use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::engine::Route;
 use super::flag::{Arguments, Scenario};
+use crate::connection::Target;
+use crate::ending::usage;
 
 /// Shares of priorities add up to at most this.
 const SHARES_MAX: usize = 100;
 const SECONDS_MAX: f64 = 1e6;
 
 /// The load of one run.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(super) scenario: Scenario,
-    pub(crate) address: SocketAddr,
+    pub(crate) route: Route,
     /// Host and key, as every request has them.
     pub(crate) headers: String,
     pub(crate) queue: String,
@@ -44,9 +49,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(flags: &Arguments) -> anyhow::Result<Self> {
+    pub(super) fn new(flags: &Arguments, target: &Target) -> anyhow::Result<Self> {
         let scenario = flags.scenario;
-        let (address, headers) = target(flags)?;
+        let (route, headers) = route(target)?;
         QueueName::new(&flags.queue)
             .map_err(|wrong| usage(format!("--queue {}: {wrong}", flags.queue)))?;
         let batch = flags.batch.unwrap_or(match scenario {
@@ -70,7 +75,7 @@ impl Plan {
         let many = if scenario == Scenario::Drain { 200_000 } else { u64::MAX };
         Ok(Self {
             scenario,
-            address,
+            route,
             headers,
             queue: flags.queue.clone(),
             connections: connections as usize,
@@ -89,28 +94,29 @@ impl Plan {
     }
 }
 
-fn usage(words: impl Into<String>) -> anyhow::Error {
-    Error::Usage(words.into()).into()
-}
-
-fn target(flags: &Arguments) -> anyhow::Result<(SocketAddr, String)> {
-    let url = flags.server.url();
-    let Some(rest) = url.strip_prefix("http://") else {
-        return Err(usage(format!("{url}: a load is made without TLS; give http://HOST:PORT")));
+/// Where requests go, and the headers that all of them have.
+fn route(target: &Target) -> anyhow::Result<(Route, String)> {
+    let server = target.server.trim();
+    let wrong = || usage(format!("{server}: give an address such as http://127.0.0.1:7170"));
+    let url: Uri = server.parse().map_err(|_| wrong())?;
+    let (Some(host), Some(authority)) = (url.host(), url.authority()) else { return Err(wrong()) };
+    if url.path() != "/" {
+        return Err(usage(format!("{server}: a load is made for a server, not for a path of one")));
+    }
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let secured = target.builder().tls()?;
+    let port = url.port_u16().unwrap_or(if secured.is_some() { 443 } else { 80 });
+    let found = (host, port).to_socket_addrs().ok().and_then(|mut found| found.next());
+    let address = found.ok_or_else(|| Error::Unreachable(format!("{server}: no such host")))?;
+    let tls = match secured {
+        Some(config) => Some((config, ServerName::try_from(host.to_owned()).map_err(|_| wrong())?)),
+        None => None,
     };
-    let host = rest.trim_end_matches('/');
-    if host.is_empty() || host.contains(['/', '@', ' ', '\r', '\n']) {
-        return Err(usage(format!("{url}: give an address such as http://127.0.0.1:7170")));
+    let mut headers = format!("host: {authority}\r\n");
+    if let Some(key) = &target.key {
+        headers.push_str(&format!("authorization: Bearer {}\r\n", key.trim()));
     }
-    let has_port = host.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok());
-    let authority = if has_port { host.to_owned() } else { format!("{host}:80") };
-    let found = authority.to_socket_addrs().ok().and_then(|mut found| found.next());
-    let address = found.ok_or_else(|| Error::Unreachable(format!("{url}: no such host")))?;
-    let mut headers = format!("host: {host}\r\n");
-    if let Some(key) = flags.server.key()? {
-        headers.push_str(&format!("authorization: Bearer {key}\r\n"));
-    }
-    Ok((address, headers))
+    Ok((Route { server: server.trim_end_matches('/').to_owned(), address, tls }, headers))
 }
 
 fn seconds(flag: &str, value: f64) -> anyhow::Result<Duration> {

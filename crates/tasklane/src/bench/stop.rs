@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::place::wait;
-
 static ASKED: AtomicBool = AtomicBool::new(false);
 /// What a shell sees of a process that a Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -15,14 +13,11 @@ pub(crate) fn is_asked() -> bool {
 
 /// Listens from now on.
 pub(crate) fn listen() {
-    std::thread::spawn(|| {
-        let listening = wait(async {
-            tokio::signal::ctrl_c().await?;
+    tokio::spawn(async {
+        if tokio::signal::ctrl_c().await.is_ok() {
             ASKED.store(true, Ordering::Relaxed);
-            tokio::signal::ctrl_c().await?;
-            Ok(())
-        });
-        if listening.is_ok() {
+        }
+        if tokio::signal::ctrl_c().await.is_ok() {
             std::process::exit(INTERRUPTED);
         }
     });

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use tasklane_client::Client;
-use tasklane_client::call::Retries;
+use tasklane_client::call::{ClientBuilder, Retries};
 
 use profile::Profiles;
 
@@ -125,6 +125,11 @@ impl Connection {
 impl Target {
     /// A client of it.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        Ok(self.builder().build()?)
+    }
+
+    /// The same, for who has wishes of their own.
+    pub(crate) fn builder(&self) -> ClientBuilder {
         let mut builder = Client::builder(&self.server).retries(RETRIES);
         if let Some(key) = &self.key {
             builder = builder.api_key(key);
@@ -135,7 +140,7 @@ impl Target {
         if let Some((certificate, key)) = &self.own {
             builder = builder.certificate(certificate, key);
         }
-        Ok(builder.build()?)
+        builder
     }
 }
 

@@ -79,6 +79,13 @@ async fn all(arguments: &Arguments) -> anyhow::Result<()> {
         }
     };
     let worker = demo::worker(client.clone())?;
+    tokio::spawn({
+        let stop = stop.clone();
+        async move {
+            stop.cancelled().await;
+            eprintln!("Stopping: the worker finishes what it has.");
+        }
+    });
     let (worked, ()) = tokio::join!(worker.run(stop.clone().cancelled_owned()), traffic);
     // A worker ends by itself only if it cannot go on.
     if !stop.is_cancelled() {
@@ -89,7 +96,9 @@ async fn all(arguments: &Arguments) -> anyhow::Result<()> {
     let served = server.await.context("the server ended in the middle")?;
     let _ = std::fs::remove_file(noted);
     served?;
-    Ok(worked?)
+    worked?;
+    eprintln!("Stopped. Its tasks are still in {}.", arguments.folder.display());
+    Ok(())
 }
 
 /// As `tasklane serve` has them, but for where: nothing that is set for another server counts here.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tasklane_client::wire;
 
 use super::look::{Seen, Shown};
-use crate::show::Paint;
+use crate::show::{Paint, many};
 
 /// What is thought of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -265,12 +265,12 @@ fn workers(stats: &wire::QueueStats) -> Finding {
     let wire::Depths { critical, high, normal, low } = &stats.queues;
     let waiting: u64 = [critical, high, normal, low].iter().map(|depth| depth.depth).sum();
     let wire::WorkerCounts { active, paused, draining, unhealthy, .. } = stats.workers;
-    let found = format!("{active} active, {waiting} tasks wait");
+    let found = format!("{active} active, {} waiting", many(waiting, "task"));
     if active == 0 && waiting > 0 {
-        let found = format!("{waiting} tasks wait and no worker takes any");
+        let found = format!("{} waiting, and no worker takes any", many(waiting, "task"));
         let advice = match paused + draining + unhealthy {
             0 => "start a worker",
-            _ => "workers are there, but paused, draining or unhealthy: GET /admin/workers",
+            _ => "workers are there, but paused, draining or unhealthy: tasklane workers",
         };
         return problem("workers", found, advice);
     }
@@ -279,8 +279,8 @@ fn workers(stats: &wire::QueueStats) -> Finding {
         _ => warning(
             "workers",
             format!("{found}; {unhealthy} unhealthy"),
-            "their machines are short of memory or processor, or their tasks fail in a row: GET \
-             /admin/workers",
+            "their machines are short of memory or processor, or their tasks fail in a row: \
+             tasklane workers ID",
         ),
     }
 }
@@ -295,8 +295,8 @@ fn queues(queues: &[wire::Queue]) -> Finding {
         (false, 0) => ok("queues", found),
         (false, waiting) => warning(
             "queues",
-            format!("{found}; {waiting} tasks wait in them"),
-            "POST /admin/queues/NAME/resume lets them go on",
+            format!("{found}; {} waiting in them", many(waiting, "task")),
+            "tasklane resume QUEUE lets them go on",
         ),
     }
 }
@@ -308,7 +308,7 @@ fn dead_letters(minutes: &wire::Minutes) -> Finding {
         made => warning(
             "dead letters",
             format!("{made} made in the last ten minutes"),
-            "GET /api/v1/dlq/summary groups them by what went wrong",
+            "tasklane dlq summary groups them by what went wrong",
         ),
     }
 }

@@ -19,7 +19,7 @@ use serde::{Serialize, Serializer};
 pub(crate) use colour::{Colours, Paint};
 pub(crate) use sheet::Sheet;
 pub(crate) use table::{Cell, Table};
-pub(crate) use text::{age, clean, moment, seconds};
+pub(crate) use text::{age, clean, many, moment, seconds};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -63,6 +63,19 @@ impl Shown {
         }
     }
 
+    /// Prints an answer that has a list and more: whole in JSON, else its list.
+    pub(crate) fn answer<T: Serialize + Clone>(
+        self,
+        answer: &impl Serialize,
+        (name, things): (&'static str, &[T]),
+        table: impl FnOnce(&[T]) -> Table,
+    ) -> anyhow::Result<()> {
+        match self.output {
+            Format::Json => self.one(answer, |_| String::new()),
+            Format::Table | Format::Ndjson => self.many(&List::whole(name, things.to_vec()), table),
+        }
+    }
+
     /// Prints a list.
     pub(crate) fn many<T: Serialize>(
         self,
@@ -70,7 +83,7 @@ impl Shown {
         table: impl FnOnce(&[T]) -> Table,
     ) -> anyhow::Result<()> {
         match self.output {
-            Format::Table if list.things.is_empty() => eprintln!("there are no {}", list.name),
+            Format::Table if list.things.is_empty() => eprintln!("there are no {}", list.word()),
             Format::Table => print(&table(&list.things).render(Colours::of_output()))?,
             Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(list)?))?,
             Format::Ndjson => list.things.iter().try_for_each(line)?,
@@ -94,6 +107,14 @@ impl<T> List<T> {
     /// All there are.
     pub(crate) const fn whole(name: &'static str, things: Vec<T>) -> Self {
         Self { name, things, next_cursor: None }
+    }
+
+    /// What people call them.
+    fn word(&self) -> &'static str {
+        match self.name {
+            "entries" | "groups" => "dead letters",
+            name => name,
+        }
     }
 }
 

@@ -52,6 +52,11 @@ pub(crate) fn seconds(seconds: Seconds) -> String {
     age(seconds.0)
 }
 
+/// So many of something.
+pub(crate) fn many(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// An instant to the second.
 pub(crate) fn moment(time: Time) -> String {
     let text = time.to_string();

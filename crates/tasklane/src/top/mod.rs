@@ -11,15 +11,13 @@ mod state;
 mod view;
 
 use std::io::IsTerminal;
-use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::bail;
 use clap::Args;
 use tasklane_client::call::Retries;
 
-use crate::place::wait;
-use crate::reach;
+use crate::connection::Connection;
+use crate::ending::{DONE, Outcome, usage};
 
 /// How long the server may take for an answer before it counts as away.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -39,25 +37,26 @@ It needs a key with the scope read; what keys do needs operate.";
 #[command(after_help = KEYS)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    server: reach::Reach,
+    server: Connection,
     /// Seconds between two looks at the server.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     every: f64,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(arguments: &Arguments) -> Outcome {
     if !(0.1..=60.0).contains(&arguments.every) {
-        bail!("--every {}: give 0.1 to 60 seconds", arguments.every);
+        return Err(usage(format!("--every {}: give 0.1 to 60 seconds", arguments.every)));
     }
     let every = Duration::from_secs_f64(arguments.every);
-    let builder = arguments.server.client()?.timeout(ANSWER_WITHIN);
+    let target = arguments.server.target()?;
+    let builder = target.builder().timeout(ANSWER_WITHIN);
     let client = builder.connect_timeout(ANSWER_WITHIN).retries(Retries::NONE).build()?;
     // Its stream comes back by itself, soon after the server does.
     let patient = Retries { retries_max: u32::MAX, delay_max: every, ..Retries::default() };
-    let follower = arguments.server.client()?.retries(patient).build()?;
+    let follower = target.builder().retries(patient).build()?;
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        bail!("`tasklane top` draws on a terminal, and this is none");
+        return Err(usage("`tasklane top` draws on a terminal, and this is none"));
     }
-    wait(screen::run(client, follower, every))?;
-    Ok(ExitCode::SUCCESS)
+    screen::run(client, follower, every).await?;
+    Ok(DONE)
 }

@@ -6,12 +6,12 @@ use tasklane_client::wire::{PriorityWord, ReplayOne, Task, TaskFilter};
 use tasklane_client::{Client, Priority, TaskId};
 
 use super::filter::{Filter, States, is_empty};
-use super::look::counted;
+use super::look::found;
 use super::task;
 use crate::connection::Connection;
 use crate::consent::Consent;
 use crate::ending::{DONE, Outcome, usage};
-use crate::show::{List, Shown};
+use crate::show::{List, Shown, many};
 use crate::value::priority;
 
 const CANCEL_EXAMPLES: &str = "\
@@ -68,13 +68,13 @@ impl Cancel {
         }
         let matched = client.count_to_cancel(&filter).await?;
         if self.dry_run {
-            let text = format!("{} tasks would be cancelled\n", counted(&matched));
+            let text = format!("{} would be cancelled\n", found(&matched, "task"));
             self.shown.one(&matched, |_| text)?;
             return Ok(DONE);
         }
-        self.consent.ask(&format!("{} tasks will be cancelled", counted(&matched)))?;
+        self.consent.ask(&format!("{} will be cancelled", found(&matched, "task")))?;
         let total = Total { changed: cancel_all(&client, &filter).await? };
-        self.shown.one(&total, |_| format!("{} tasks cancelled\n", total.changed))?;
+        self.shown.one(&total, |_| format!("{} cancelled\n", many(total.changed, "task")))?;
         Ok(DONE)
     }
 }

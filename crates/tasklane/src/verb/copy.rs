@@ -7,8 +7,10 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tasklane_client::wire::{BackedUp, Seconds};
-use tasklane_store::Finding;
+use tasklane_sqlite::SqliteStore;
+use tasklane_store::{Finding, StoreError};
 
+use crate::advice::DAMAGED;
 use crate::ending::{DONE, Outcome, not_as_it_should_be, usage};
 use crate::machine;
 use crate::place::{Place, StorePlace, Where};
@@ -125,14 +127,21 @@ struct Found {
 impl Check {
     pub(crate) async fn run(&self) -> Outcome {
         let (address, _) = self.store.address()?;
-        if machine::folder(&address).is_some_and(|folder| !folder.exists()) {
+        if machine::folder(&address).is_some_and(|folder| !SqliteStore::is_in(&folder)) {
             // Opening would make one, and find it well.
             let text = format!("there is no store at {address}");
             return Err(crate::ending::Stop::NotFound(text).into());
         }
-        let findings = self.store.open()?.check().await?;
-        let found = |Finding { place, problem }: Finding| Found { place, problem };
-        let findings: Vec<_> = findings.into_iter().map(found).collect();
+        let findings = match self.findings().await {
+            Ok(findings) => findings,
+            // What cannot even be opened is found, too.
+            Err(error) => match error.downcast_ref() {
+                Some(StoreError::Corrupt(problem)) => {
+                    vec![Found { place: "store".to_owned(), problem: problem.clone() }]
+                }
+                _ => return Err(error),
+            },
+        };
         if findings.is_empty() && self.shown.format() == Format::Table {
             crate::show::print(&format!("{address} is whole\n"))?;
             return Ok(DONE);
@@ -143,6 +152,16 @@ impl Check {
                 vec![Cell::new(&found.place), Cell::new(&found.problem)]
             })
         })?;
-        Ok(if is_whole { DONE } else { not_as_it_should_be() })
+        if is_whole {
+            return Ok(DONE);
+        }
+        eprintln!("  → {DAMAGED}");
+        Ok(not_as_it_should_be())
+    }
+
+    async fn findings(&self) -> anyhow::Result<Vec<Found>> {
+        let findings = self.store.open_alone()?.check().await?;
+        let found = |Finding { place, problem }: Finding| Found { place, problem };
+        Ok(findings.into_iter().map(found).collect())
     }
 }

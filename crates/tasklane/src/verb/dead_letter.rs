@@ -8,13 +8,13 @@ use tasklane_client::{Client, TaskId};
 
 use super::change::{Anew, Total};
 use super::filter::{Filter, is_empty};
-use super::look::counted;
+use super::look::found;
 use super::paging::Paging;
 use super::task;
 use crate::connection::Connection;
 use crate::consent::Consent;
 use crate::ending::{DONE, Outcome, usage};
-use crate::show::{Cell, List, Shown, Table, moment};
+use crate::show::{Cell, List, Shown, Table, many, moment};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -149,7 +149,7 @@ impl DeadLetters {
                 if !summary.exact {
                     eprintln!("only the first {} were looked at", summary.examined);
                 }
-                shown.many(&List::whole("groups", summary.groups), grouped)?;
+                shown.answer(&summary, ("groups", &summary.groups), grouped)?;
                 Ok(DONE)
             }
         }
@@ -227,28 +227,29 @@ impl Replay {
             self.shown.many(&List::whole("tasks", tasks), task::table)?;
             return Ok(DONE);
         }
-        let mut many = ReplayMany {
+        let mut replay = ReplayMany {
             reset_attempts: how.reset_attempts,
             new_priority: how.new_priority,
             rate_per_second: self.rate,
             ..all_of(self.which.filter.wanted())
         };
         if self.dry_run {
-            let matched = client.count_to_replay(&many).await?;
-            let text = format!("{} dead letters would be replayed\n", counted(&matched));
+            let matched = client.count_to_replay(&replay).await?;
+            let text = format!("{} would be replayed\n", found(&matched, "dead letter"));
             self.shown.one(&matched, |_| text)?;
             return Ok(DONE);
         }
         let mut total = Revived { replayed: 0 };
         loop {
-            let slice = client.replay_dead_letters(&many).await?;
+            let slice = client.replay_dead_letters(&replay).await?;
             total.replayed += slice.replayed;
-            many.cursor = slice.next_cursor;
+            replay.cursor = slice.next_cursor;
             if !slice.more {
                 break;
             }
         }
-        self.shown.one(&total, |_| format!("{} dead letters replayed\n", total.replayed))?;
+        self.shown
+            .one(&total, |_| format!("{} replayed\n", many(total.replayed, "dead letter")))?;
         Ok(DONE)
     }
 }
@@ -261,7 +262,7 @@ impl Discard {
         if self.which.ids.is_empty() {
             let filter = self.which.filter.wanted();
             let matched = client.count_to_replay(&all_of(filter.clone())).await?;
-            self.consent.ask(&format!("{} dead letters will be removed", counted(&matched)))?;
+            self.consent.ask(&format!("{} will be removed", found(&matched, "dead letter")))?;
             let mut cursor = None;
             loop {
                 let slice = client.discard_dead_letters(&filter, cursor.as_deref()).await?;
@@ -273,13 +274,13 @@ impl Discard {
             }
         } else {
             let count = self.which.ids.len();
-            self.consent.ask(&format!("{count} dead letters will be removed"))?;
+            self.consent.ask(&format!("{} will be removed", many(count as u64, "dead letter")))?;
             for id in &self.which.ids {
                 client.discard_dead_letter(*id).await?;
                 total.changed += 1;
             }
         }
-        self.shown.one(&total, |_| format!("{} dead letters removed\n", total.changed))?;
+        self.shown.one(&total, |_| format!("{} removed\n", many(total.changed, "dead letter")))?;
         Ok(DONE)
     }
 }

@@ -10,7 +10,7 @@ use super::paging::Paging;
 use super::task;
 use crate::connection::Connection;
 use crate::ending::{DONE, Outcome};
-use crate::show::{Cell, Paint, Sheet, Shown, Table, moment, seconds};
+use crate::show::{Cell, Paint, Sheet, Shown, Table, many, moment, seconds};
 use crate::value::time;
 
 const GET_EXAMPLES: &str = "\
@@ -115,6 +115,14 @@ pub(super) fn counted(matched: &Matched) -> String {
     format!("{}{more}", matched.matched)
 }
 
+/// The same with a word for what was counted.
+pub(super) fn found(matched: &Matched, thing: &str) -> String {
+    match matched.exact {
+        true => many(matched.matched, thing),
+        false => format!("{} {thing}s", counted(matched)),
+    }
+}
+
 const HISTORY_EXAMPLES: &str = "\
 Examples:
   tasklane history ID
@@ -138,8 +146,7 @@ impl History {
         if found.cut {
             eprintln!("the oldest entries were dropped because there were too many");
         }
-        let list = crate::show::List::whole("history", found.history);
-        self.shown.many(&list, happened)?;
+        self.shown.answer(&found, ("history", &found.history), happened)?;
         Ok(DONE)
     }
 }

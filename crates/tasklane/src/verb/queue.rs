@@ -1,65 +1,157 @@
-//! `queues`, `pause`, `resume` and `purge`.
+//! `queues`.
 
-use clap::Args;
-use tasklane_client::wire::{PriorityWord, Queue, StateWord, TaskFilter, Worker};
-use tasklane_client::{Priority, StateName, WorkerId};
+use clap::{Args, Subcommand};
+use tasklane_client::wire::{
+    AgingSettings, DepthSettings, Queue, QueueMember, QueuePatch, RetentionSettings, Seconds,
+};
 
-use super::change::Total;
-use super::look::counted;
-use super::worker;
+use super::setting::{aging, depth_limits, member, retention, weights};
 use crate::connection::Connection;
-use crate::consent::Consent;
 use crate::ending::{DONE, Outcome};
 use crate::show::{Cell, List, Paint, Sheet, Shown, Table, seconds};
-use crate::value::priority;
-
-/// Where tasks wait.
-const WAITING: [StateName; 4] =
-    [StateName::Scheduled, StateName::Blocked, StateName::Pending, StateName::Retrying];
 
 const QUEUES_EXAMPLES: &str = "\
 Examples:
   tasklane queues
-  tasklane queues mail            # one of them, with its settings
-  tasklane queues -o json | jq -r '.queues[] | select(.paused) | .name'";
+  tasklane queues -o json | jq -r '.queues[] | select(.paused) | .name'
+  tasklane queues show mail
+  tasklane queues set mail --weight 5";
 
-/// List queues, or look at one.
+/// List queues; look at one, or change its settings.
 #[derive(Debug, Args)]
-#[command(after_help = QUEUES_EXAMPLES)]
+#[command(after_help = QUEUES_EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Queues {
-    /// Only this one, with its settings.
-    name: Option<String>,
+    #[command(subcommand)]
+    one: Option<One>,
     #[command(flatten)]
     server: Connection,
     #[command(flatten)]
     shown: Shown,
 }
 
+#[derive(Debug, Subcommand)]
+enum One {
+    Show(Show),
+    Set(Set),
+}
+
 impl Queues {
     pub(crate) async fn run(&self) -> Outcome {
-        let client = self.server.client()?;
-        match &self.name {
-            Some(name) => {
-                let queue = client.get_queue(name).await?;
-                self.shown.one(&queue, |colours| sheet(&queue).render(colours))?;
-            }
-            None => show(client.list_queues().await?, self.shown)?,
+        match &self.one {
+            Some(One::Show(verb)) => return verb.run().await,
+            Some(One::Set(verb)) => return verb.run().await,
+            None => {}
         }
+        let queues = self.server.client()?.list_queues().await?;
+        self.shown.many(&List::whole("queues", queues), table)?;
         Ok(DONE)
     }
 }
 
-fn show(queues: Vec<Queue>, shown: Shown) -> anyhow::Result<()> {
-    shown.many(&List::whole("queues", queues), |queues| {
-        Table::of(&["NAME", "STATE", "DEPTH", "WEIGHT", "ORDER"], queues, |queue| {
-            vec![
-                Cell::new(&queue.name),
-                Cell::new(state(queue).0).painted(state(queue).1),
-                Cell::number(queue.depth),
-                Cell::number(queue.weight),
-                Cell::new(&queue.order),
-            ]
-        })
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  tasklane queues show mail
+
+Behind each setting stands who has set it: an operator, the server's configuration, or nobody
+(default).";
+
+/// Look at a queue and its settings.
+#[derive(Debug, Args)]
+#[command(after_help = SHOW_EXAMPLES)]
+struct Show {
+    /// Its name.
+    name: String,
+    #[command(flatten)]
+    server: Connection,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+impl Show {
+    async fn run(&self) -> Outcome {
+        let queue = self.server.client()?.get_queue(&self.name).await?;
+        self.shown.one(&queue, |colours| sheet(&queue).render(colours))?;
+        Ok(DONE)
+    }
+}
+
+const SET_EXAMPLES: &str = "\
+Examples:
+  tasklane queues set mail --weight 5
+  tasklane queues set mail --aging normal=5m,high=10m,critical=never
+  tasklane queues set mail --shares critical=70,high=20,normal=8,low=2
+  tasklane queues set mail --depth-limits normal=10000,high=20000,all=50000
+  tasklane queues set mail --retention completed=1h,cancelled=1h,failed=7d,dead_letter=forever
+  tasklane queues set mail --reset retention,weight
+
+What an operator sets counts before the server's configuration, also after a restart, until --reset
+gives it back. tasklane pause and resume say whether anything is claimed.";
+
+/// Change settings of a queue.
+#[derive(Debug, Args)]
+#[command(after_help = SET_EXAMPLES)]
+struct Set {
+    /// Its name.
+    name: String,
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    server: Connection,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct Settings {
+    /// Its share among queues when a worker takes several, 1 to 1000.
+    #[arg(long, value_name = "N")]
+    weight: Option<u32>,
+    /// Choose by aging: how long a task waits until it counts as each of normal, high and critical.
+    #[arg(long, value_name = "LEVEL=TIME,…", value_parser = aging, conflicts_with = "shares")]
+    aging: Option<AgingSettings>,
+    /// Choose by drawing: the shares of critical, high, normal and low.
+    #[arg(long, value_name = "PRIORITY=SHARE,…", value_parser = weights)]
+    shares: Option<[u32; 4]>,
+    /// Depths from which it refuses tasks: normal ones and lower, high ones, all.
+    #[arg(long, value_name = "LEVEL=DEPTH,…", value_parser = depth_limits)]
+    depth_limits: Option<DepthSettings>,
+    /// How long tasks are kept that are completed, cancelled, failed or a dead_letter.
+    #[arg(long, value_name = "STATE=TIME,…", value_parser = retention)]
+    retention: Option<RetentionSettings>,
+    /// What should be as the server's configuration has it: order, weight, depth_limits, retention.
+    #[arg(long, value_name = "SETTING,…", value_parser = member, value_delimiter = ',')]
+    reset: Vec<QueueMember>,
+}
+
+impl Set {
+    async fn run(&self) -> Outcome {
+        let Settings { weight, aging, shares, depth_limits, retention, reset } = &self.settings;
+        let patch = QueuePatch {
+            paused: None,
+            weight: *weight,
+            aging: *aging,
+            weights: *shares,
+            depth_limits: *depth_limits,
+            retention: *retention,
+            reset: reset.clone(),
+        };
+        let queue = self.server.client()?.update_queue(&self.name, &patch).await?;
+        self.shown.one(&queue, |colours| sheet(&queue).render(colours))?;
+        Ok(DONE)
+    }
+}
+
+/// Queues in rows.
+pub(super) fn table(queues: &[Queue]) -> Table {
+    Table::of(&["NAME", "STATE", "DEPTH", "WEIGHT", "ORDER"], queues, |queue| {
+        vec![
+            Cell::new(&queue.name),
+            Cell::new(state(queue).0).painted(state(queue).1),
+            Cell::number(queue.depth),
+            Cell::number(queue.weight),
+            Cell::new(&queue.order),
+        ]
     })
 }
 
@@ -70,13 +162,25 @@ const fn state(queue: &Queue) -> (&'static str, Paint) {
 fn sheet(queue: &Queue) -> Sheet {
     let limits = queue.depth_limits;
     let aging = queue.aging.map(|aging| {
-        let level = |name, time: Option<_>| time.map(|time| format!("{name} {}", seconds(time)));
         let levels = [
-            level("normal", aging.normal_seconds),
-            level("high", aging.high_seconds),
-            level("critical", aging.critical_seconds),
+            ("normal", aging.normal_seconds),
+            ("high", aging.high_seconds),
+            ("critical", aging.critical_seconds),
         ];
-        levels.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        times(levels, "never")
+    });
+    let kept = queue.retention.map(|kept| {
+        let states = [
+            ("completed", kept.completed_seconds),
+            ("cancelled", kept.cancelled_seconds),
+            ("failed", kept.failed_seconds),
+            ("dead_letter", kept.dead_letter_seconds),
+        ];
+        times(states, "forever")
+    });
+    let kept = kept.unwrap_or_else(|| "as the server's".to_owned());
+    let shares = queue.weights.map(|[critical, high, normal, low]| {
+        format!("critical {critical}, high {high}, normal {normal}, low {low}")
     });
     let origins = &queue.origins;
     Sheet::default()
@@ -86,7 +190,7 @@ fn sheet(queue: &Queue) -> Sheet {
         .with("weight", format!("{} ({})", queue.weight, origins.weight))
         .with("order", format!("{} ({})", queue.order, origins.order))
         .some("counts as", aging)
-        .some("shares", queue.weights.map(|weights| weights.map(|w| w.to_string()).join("/")))
+        .some("shares", shares)
         .with(
             "refuses from",
             format!(
@@ -94,157 +198,10 @@ fn sheet(queue: &Queue) -> Sheet {
                 limits.normal, limits.high, limits.all, origins.depth_limits
             ),
         )
-        .with("retention", &origins.retention)
+        .with("retention", format!("{kept} ({})", origins.retention))
 }
 
-#[derive(Debug, Args)]
-#[group(required = true, multiple = true)]
-struct Which {
-    /// Queues by name.
-    #[arg(value_name = "QUEUE")]
-    queues: Vec<String>,
-    /// A worker by id; may be given again.
-    #[arg(long = "worker", value_name = "ID")]
-    workers: Vec<WorkerId>,
-}
-
-const PAUSE_EXAMPLES: &str = "\
-Examples:
-  tasklane pause mail                   # nothing is claimed from it; submissions go on
-  tasklane pause --worker ID            # this worker gets no more tasks";
-
-/// Pause queues or workers.
-#[derive(Debug, Args)]
-#[command(after_help = PAUSE_EXAMPLES)]
-pub(crate) struct Pause {
-    #[command(flatten)]
-    which: Which,
-    #[command(flatten)]
-    server: Connection,
-    #[command(flatten)]
-    shown: Shown,
-}
-
-const RESUME_EXAMPLES: &str = "\
-Examples:
-  tasklane resume mail
-  tasklane resume --worker ID";
-
-/// Resume queues or workers.
-#[derive(Debug, Args)]
-#[command(after_help = RESUME_EXAMPLES)]
-pub(crate) struct Resume {
-    #[command(flatten)]
-    which: Which,
-    #[command(flatten)]
-    server: Connection,
-    #[command(flatten)]
-    shown: Shown,
-}
-
-impl Pause {
-    pub(crate) async fn run(&self) -> Outcome {
-        let client = self.server.client()?;
-        let (mut queues, mut workers) = (Vec::new(), Vec::new());
-        for queue in &self.which.queues {
-            queues.push(client.pause_queue(queue).await?);
-        }
-        for worker in &self.which.workers {
-            workers.push(client.pause_worker(*worker).await?);
-        }
-        show_both(queues, workers, self.shown)
-    }
-}
-
-impl Resume {
-    pub(crate) async fn run(&self) -> Outcome {
-        let client = self.server.client()?;
-        let (mut queues, mut workers) = (Vec::new(), Vec::new());
-        for queue in &self.which.queues {
-            queues.push(client.resume_queue(queue).await?);
-        }
-        for worker in &self.which.workers {
-            workers.push(client.resume_worker(*worker).await?);
-        }
-        show_both(queues, workers, self.shown)
-    }
-}
-
-fn show_both(queues: Vec<Queue>, workers: Vec<Worker>, shown: Shown) -> Outcome {
-    if !queues.is_empty() {
-        show(queues, shown)?;
-    }
-    if !workers.is_empty() {
-        shown.many(&List::whole("workers", workers), worker::table)?;
-    }
-    Ok(DONE)
-}
-
-const PURGE_EXAMPLES: &str = "\
-Examples:
-  tasklane purge low --queue mail --dry-run
-  tasklane purge low --queue mail --yes
-  tasklane purge critical high normal low --queue 'test.*'
-
-What waits at these priorities is cancelled; what runs is left alone.";
-
-/// Cancel what waits at a priority.
-#[derive(Debug, Args)]
-#[command(after_help = PURGE_EXAMPLES)]
-pub(crate) struct Purge {
-    /// Base priorities: critical, high, normal or low.
-    #[arg(value_name = "PRIORITY", required = true, value_parser = priority)]
-    priorities: Vec<Priority>,
-    /// In this queue, or queues that begin so with `*`; in all if absent.
-    #[arg(long, value_name = "PATTERN")]
-    queue: Option<Box<str>>,
-    /// Only count them.
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    consent: Consent,
-    #[command(flatten)]
-    server: Connection,
-    #[command(flatten)]
-    shown: Shown,
-}
-
-impl Purge {
-    pub(crate) async fn run(&self) -> Outcome {
-        let client = self.server.client()?;
-        let mut matched = tasklane_client::wire::Matched { matched: 0, exact: true };
-        for priority in &self.priorities {
-            let filter = TaskFilter {
-                states: Some(WAITING.map(StateWord).into()),
-                queue: self.queue.clone(),
-                priority: Some(PriorityWord(*priority)),
-                ..TaskFilter::default()
-            };
-            let found = client.count_to_cancel(&filter).await?;
-            matched.matched += found.matched;
-            matched.exact &= found.exact;
-        }
-        if self.dry_run {
-            let text = format!("{} tasks would be cancelled\n", counted(&matched));
-            self.shown.one(&matched, |_| text)?;
-            return Ok(DONE);
-        }
-        let place = self.queue.as_ref().map_or("all queues".to_owned(), |q| format!("{q:?}"));
-        self.consent.ask(&format!("{} tasks in {place} will be cancelled", counted(&matched)))?;
-        let mut total = Total { changed: 0 };
-        for priority in &self.priorities {
-            let mut cursor = None;
-            loop {
-                let queue = self.queue.as_deref();
-                let changed = client.purge_priority(*priority, queue, cursor.as_deref()).await?;
-                total.changed += changed.changed;
-                cursor = changed.next_cursor;
-                if !changed.more {
-                    break;
-                }
-            }
-        }
-        self.shown.one(&total, |_| format!("{} tasks cancelled\n", total.changed))?;
-        Ok(DONE)
-    }
+fn times<const N: usize>(times: [(&str, Option<Seconds>); N], without: &str) -> String {
+    let time = |time: Option<_>| time.map_or(without.to_owned(), seconds);
+    times.map(|(name, given)| format!("{name} {}", time(given))).join(", ")
 }

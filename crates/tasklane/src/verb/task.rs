@@ -1,5 +1,6 @@
 //! How tasks are shown.
 
+use tasklane_client::StateName;
 use tasklane_client::wire::{Failure, Json, Progress, Task, Time};
 
 use crate::show::{Cell, Paint, Sheet, Table, age, moment, seconds};
@@ -16,7 +17,7 @@ pub(super) fn table(tasks: &[Task]) -> Table {
             Cell::new(task.state.0.as_str()).painted(Paint::of(task.state.0)),
             Cell::number(format!("{}/{}", task.attempts, task.max_retries.saturating_add(1))),
             Cell::number(seconds(task.age_seconds)),
-            Cell::new(task.error.as_ref().map_or("", |error| &error.message)),
+            Cell::new(standing(task).map_or("", |error| &error.message)),
         ]
     })
 }
@@ -66,12 +67,18 @@ fn times(sheet: Sheet, task: &Task) -> Sheet {
 
 fn outcome(sheet: Sheet, task: &Task) -> Sheet {
     let sheet = sheet
-        .some("payload", task.payload.as_ref().map(json))
-        .some("result", task.result.as_ref().map(json));
-    match &task.error {
-        Some(error) => sheet.painted("error", failure(error), Paint::Bad),
-        None => sheet,
+        .some("payload", task.payload.as_ref().and_then(json))
+        .some("result", task.result.as_ref().and_then(json));
+    match (&task.error, standing(task)) {
+        (_, Some(error)) => sheet.painted("error", failure(error), Paint::Bad),
+        (Some(error), None) => sheet.with("failed before", failure(error)),
+        (None, None) => sheet,
     }
+}
+
+/// What is wrong with it now: a task that is completed may have failed before.
+fn standing(task: &Task) -> Option<&Failure> {
+    task.error.as_ref().filter(|_| task.state.0 != StateName::Completed)
 }
 
 /// What went wrong, in a line.
@@ -95,8 +102,9 @@ fn progress(progress: &Progress) -> String {
     [percent, step, message, rest].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn json(json: &Json) -> String {
-    String::from_utf8_lossy(&json.0).into_owned()
+/// As it is, unless it says nothing.
+fn json(json: &Json) -> Option<String> {
+    (&*json.0 != b"null").then(|| String::from_utf8_lossy(&json.0).into_owned())
 }
 
 fn listed(names: &[Box<str>]) -> Option<String> {

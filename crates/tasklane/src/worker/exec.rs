@@ -189,7 +189,7 @@ fn outcome(
     };
     let message = match complaint.is_empty() {
         true => format!("the command ended with {status}"),
-        false => format!("the command ended with {status}: {complaint}"),
+        false => complaint.to_owned(),
     };
     Err(TaskError::new(kind, message).with_code(code))
 }

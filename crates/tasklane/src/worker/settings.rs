@@ -72,6 +72,12 @@ pub(crate) struct Arguments {
     /// How long running tasks may go on when it is stopped, in seconds [default: 30]
     #[arg(long, value_name = "SECONDS")]
     drain_seconds: Option<u64>,
+    /// Which log lines to write: error, warn, info or debug [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// How they look: human or json [default: human]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
     /// A file with these and more, in TOML [env: TASKLANE_WORKER_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -171,8 +177,10 @@ impl Settings {
         let mut webhook = document.webhook;
         webhook.allow_private |= arguments.allow_private;
         let drain = arguments.drain_seconds.or(document.drain_seconds).unwrap_or(30);
-        let log_level = document.log_level.unwrap_or_else(|| "info".to_owned());
-        log::check(&log_level).map_err(|wrong| usage(format!("log_level: {wrong}")))?;
+        let log_level = arguments.log_level.clone().or(document.log_level);
+        let log_level = log_level.unwrap_or_else(|| "info".to_owned());
+        log::check(&log_level).map_err(|wrong| usage(format!("the log's level: {wrong}")))?;
+        let log_format = arguments.log_format.clone().or(document.log_format);
         Ok(Self {
             server: arguments.connection.target()?.server,
             handlers,
@@ -186,10 +194,10 @@ impl Settings {
             webhook,
             email: document.email,
             log_level,
-            log_format: match document.log_format.as_deref() {
+            log_format: match log_format.as_deref() {
                 None | Some("human") => log::Format::Human,
                 Some("json") => log::Format::Json,
-                Some(_) => return Err(usage("log_format: give human or json")),
+                Some(_) => return Err(usage("the log's format: give human or json")),
             },
         })
     }

@@ -4,6 +4,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
+use crate::cli::first_key;
 use crate::client::call;
 use crate::server::Server;
 
@@ -160,22 +161,19 @@ fn what_cannot_be_measured_says_so_by_its_exit_code() {
     for wrong in [&["submit", "--queue", "a{b"][..], &["submit", "--priority", "urgent"]] {
         assert_eq!(bench(&gone, wrong).status.code(), Some(2), "{wrong:?}");
     }
-    assert_eq!(bench("https://127.0.0.1:1", &["submit"]).status.code(), Some(2));
+    let below = bench(&format!("{gone}/below"), &["submit"]);
+    assert_eq!(below.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&below.stderr).contains("not for a path"), "{below:?}");
     let folder = tempfile::tempdir().unwrap();
-    let store = format!("sqlite:{}", folder.path().display());
-    let made = Command::new(env!("CARGO_BIN_EXE_tasklane"))
-        .args(["keys", "bootstrap", "--store", &store])
-        .output()
-        .unwrap();
+    let key = first_key(folder.path());
     let server = Server::start(folder.path(), &[]);
     let refused = bench(&url(&server), &["submit"]);
     let text = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{text}");
     assert!(text.contains("401 unauthenticated"), "{text}");
-    let key = String::from_utf8(made.stdout).unwrap();
     let taken = Command::new(env!("CARGO_BIN_EXE_tasklane"))
         .args(["bench", "end-to-end", "--seconds", "0.1", "--server", &url(&server)])
-        .env("TASKLANE_API_KEY", key.trim())
+        .env("TASKLANE_API_KEY", key)
         .output()
         .unwrap();
     assert!(taken.status.success(), "{taken:?}");

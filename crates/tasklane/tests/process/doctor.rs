@@ -4,6 +4,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
+use crate::cli::first_key;
 use crate::client::call;
 use crate::server::Server;
 
@@ -52,7 +53,7 @@ fn a_server_that_is_well_is_fine_and_one_without_workers_is_not() {
     assert_eq!(verdict(&seen, "workers"), "problem");
     assert_eq!(verdict(&seen, "queues"), "warning");
     let text = String::from_utf8(doctor(&url, &[]).stdout).unwrap();
-    assert!(text.contains("PROBLEM  workers: 1 tasks wait and no worker takes any"), "{text}");
+    assert!(text.contains("PROBLEM  workers: 1 task waiting, and no worker takes any"), "{text}");
     assert!(text.contains("→ start a worker"), "{text}");
 }
 
@@ -66,21 +67,16 @@ fn nobody_there_and_nobody_known_are_told_apart() {
     assert_eq!((gone.status.code(), &seen["status"]), (Some(4), &json!("unreachable")), "{seen}");
 
     let folder = tempfile::tempdir().unwrap();
-    let store = format!("sqlite:{}", folder.path().display());
-    let made = Command::new(env!("CARGO_BIN_EXE_tasklane"))
-        .args(["keys", "bootstrap", "--store", &store])
-        .output()
-        .unwrap();
+    let key = first_key(folder.path());
     let server = Server::start(folder.path(), &[]);
     let url = format!("http://{}", server.address);
     let refused = doctor(&url, &["-o", "json"]);
     let seen = report(&refused);
     assert_eq!(refused.status.code(), Some(1), "{seen}");
     assert_eq!(verdict(&seen, "key"), "problem");
-    let key = String::from_utf8(made.stdout).unwrap();
     let known = Command::new(env!("CARGO_BIN_EXE_tasklane"))
         .args(["doctor", "--server", &url])
-        .env("TASKLANE_API_KEY", key.trim())
+        .env("TASKLANE_API_KEY", key)
         .output()
         .unwrap();
     assert!(known.status.success(), "{known:?}");

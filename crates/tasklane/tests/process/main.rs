@@ -21,6 +21,7 @@ mod recovery;
 mod server;
 mod signal;
 mod slow;
+mod terminal;
 mod tls;
 mod top;
 mod worker;

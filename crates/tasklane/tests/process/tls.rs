@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use crate::cli::{first_key, printed, said, tasklane};
 use crate::server::Server;
+use crate::terminal::Terminal;
 
 /// Writes a certificate for this machine and its key; the certificate vouches for itself.
 fn certify(folder: &Path) {
@@ -116,4 +118,68 @@ fn who_shows_a_certificate_that_the_file_names_needs_no_key() {
     assert!(text.contains("who calls is asked") && text.contains("certificate"), "{text}");
     let (code, text) = ask(&[]);
     assert_eq!(code, Some(4), "{text}");
+}
+
+/// A server with TLS and keys, and the profile `closed` for it in a user's home.
+fn closed(home: &Path) -> Server {
+    certify(home);
+    let store = home.join("store");
+    let profiles = home.join("tasklane");
+    std::fs::create_dir_all(&profiles).unwrap();
+    std::fs::write(profiles.join("closed.key"), first_key(&store)).unwrap();
+    let (certificate, key) = (path(home, "server.pem"), path(home, "server.key"));
+    let server = Server::start(&store, &["--tls-certificate", &certificate, "--tls-key", &key]);
+    let profile = format!(
+        "[profiles.closed]\nserver = \"https://{}\"\napi_key_file = \"closed.key\"\nca = {certificate:?}\n",
+        server.address
+    );
+    std::fs::write(profiles.join("profiles.toml"), profile).unwrap();
+    server
+}
+
+#[test]
+fn a_load_goes_through_tls_with_the_key_of_a_profile() {
+    let home = tempfile::tempdir().unwrap();
+    let server = closed(home.path());
+    let bench = |arguments: &[&str]| {
+        let flags = ["--profile", "closed", "-o", "json"];
+        let output = tasklane(home.path(), &[&["bench"], arguments, &flags].concat()).output();
+        let report = printed(&output.unwrap(), 0);
+        serde_json::from_str::<serde_json::Value>(&report).unwrap()
+    };
+    // A batch of a megabyte is more than a socket and TLS take at once.
+    let batches = ["submit", "--tasks", "4000", "--batch", "1000", "--payload", "1000"];
+    let seen = bench(&[&batches[..], &["--connections", "3"]].concat());
+    let measure = &seen["measures"][0];
+    assert_eq!((measure["tasks"].as_u64(), measure["wrong"].as_u64()), (Some(4_000), Some(0)));
+    assert_eq!(seen["server"], format!("https://{}", server.address));
+    let seen = bench(&["drain", "--filled", "--tasks", "4000", "--workers", "3"]);
+    assert_eq!(seen["left"]["ended"], 4_000, "{seen}");
+    let seen = bench(&["latency", "--rate", "50", "--seconds", "0.5", "--events", "--clean"]);
+    for measure in seen["measures"].as_array().unwrap() {
+        let counts = (measure["tasks"].as_u64(), measure["wrong"].as_u64());
+        assert_eq!(counts, (Some(24), Some(0)), "{measure}");
+    }
+
+    let url = format!("https://{}", server.address);
+    let certificate = path(home.path(), "server.pem");
+    let run = |arguments: &[&str]| tasklane(home.path(), arguments).output().unwrap();
+    let text = said(&run(&["bench", "submit", "--server", &url, "--ca", &certificate]), 1);
+    assert!(text.contains("401 unauthenticated"), "{text}");
+    certify_as(home.path(), "stranger", &["127.0.0.1"]);
+    let stranger = path(home.path(), "stranger.pem");
+    let text = said(&run(&["bench", "submit", "--server", &url, "--ca", &stranger]), 4);
+    assert!(text.contains("--ca FILE"), "{text}");
+}
+
+#[test]
+fn the_dashboard_watches_through_tls_with_the_key_of_a_profile() {
+    let home = tempfile::tempdir().unwrap();
+    let _server = closed(home.path());
+    let submit = ["submit", "a", "--queue", "mail", "--profile", "closed"];
+    printed(&tasklane(home.path(), &submit).output().unwrap(), 0);
+    let terminal = Terminal::start(home.path(), "top --profile closed --every 0.2");
+    terminal.shows(&["https://127.0.0.1", "Queues 1", "mail"]);
+    terminal.press("q");
+    terminal.has_ended();
 }

@@ -1,94 +1,17 @@
-//! `tasklane top` in a real terminal: tmux, whose screen is read back.
+//! `tasklane top` in a real terminal.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::cli::{said, tasklane};
 use crate::client::call;
 use crate::server::Server;
+use crate::terminal::Terminal;
 
-/// How long a test waits for something to be on the screen.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A terminal of 80 by 24 with a shell that runs `tasklane top`.
-struct Terminal {
-    socket: String,
-    process: PathBuf,
-}
-
-impl Terminal {
-    fn start(folder: &Path, server: &Server) -> Self {
-        let socket = folder.join("tmux").to_str().unwrap().to_owned();
-        let terminal = Self { socket, process: folder.join("process") };
-        let top = format!(
-            "sh -c 'echo $$ >{}; exec {} top --server http://{} --every 0.2'",
-            terminal.process.display(),
-            env!("CARGO_BIN_EXE_tasklane"),
-            server.address
-        );
-        // What is left of the terminal afterwards is what the shell finds.
-        let script = format!("{top}; echo ended=$?; stty -a; read end");
-        let begin = ["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24"];
-        terminal.tmux(&[&begin[..], &["sh", "-c", &script]].concat());
-        terminal
-    }
-
-    fn tmux(&self, arguments: &[&str]) -> String {
-        let output = Command::new("tmux")
-            .args(["-u", "-S", &self.socket])
-            .args(arguments)
-            .env("LC_ALL", "C.UTF-8")
-            .env_remove("TMUX")
-            .env_remove("TASKLANE_API_KEY")
-            .output()
-            .expect("tmux is installed: make tools");
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn screen(&self) -> String {
-        self.tmux(&["capture-pane", "-p"])
-    }
-
-    /// The screen, as soon as it shows all of this.
-    fn shows(&self, wanted: &[&str]) -> String {
-        self.until(&format!("{wanted:?}"), |screen| wanted.iter().all(|text| screen.contains(text)))
-    }
-
-    fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
-        let started = Instant::now();
-        loop {
-            let screen = self.screen();
-            if is_so(&screen) {
-                return screen;
-            }
-            assert!(started.elapsed() < PATIENCE, "not on the screen: {what}\n{screen}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn press(&self, key: &str) {
-        self.tmux(&["send-keys", key]);
-    }
-
-    fn about(&self, format: &str) -> String {
-        self.tmux(&["display-message", "-p", format]).trim().to_owned()
-    }
-
-    /// It ended well, and the terminal is as it was before.
-    fn has_ended(&self) {
-        let screen = self.shows(&["ended=0", "icanon"]);
-        assert!(!screen.contains("-icanon") && !screen.contains("-echo "), "{screen}");
-        assert_eq!(self.about("#{alternate_on} #{cursor_flag}"), "0 1", "{screen}");
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = Command::new("tmux").args(["-S", &self.socket, "kill-server"]).output();
-    }
+fn watch(folder: &Path, server: &Server) -> Terminal {
+    Terminal::start(folder, &format!("top --server http://{} --every 0.2", server.address))
 }
 
 /// A dead letter in the queue `mail`, and the worker that made it one.
@@ -120,7 +43,7 @@ fn an_operator_watches_pauses_drains_and_replays() {
         server.submit(json!({"type": "a", "priority": "high"}));
     }
     let (id, worker) = dead_letter(&server);
-    let terminal = Terminal::start(folder.path(), &server);
+    let terminal = watch(folder.path(), &server);
     let screen = terminal.shows(&["Queues 2", "Workers 1", "Dead letters 1", "fsync"]);
     assert!(screen.contains("waiting 3") && screen.contains("dead 1"), "{screen}");
     assert!(screen.contains("postman   ") && screen.contains("0/7"), "{screen}");
@@ -174,7 +97,7 @@ fn it_fits_the_terminal_and_says_when_the_server_is_away() {
     let store = folder.path().join("store");
     let mut server = Server::start(&store, &[]);
     server.submit(json!({"type": "a"}));
-    let terminal = Terminal::start(folder.path(), &server);
+    let terminal = watch(folder.path(), &server);
     terminal.shows(&["Queues 1", "default"]);
     for (width, height) in [(120, 40), (80, 24)] {
         let size = [width, height].map(|cells: usize| cells.to_string());
@@ -207,7 +130,9 @@ fn it_fits_the_terminal_and_says_when_the_server_is_away() {
 
 #[test]
 fn without_a_terminal_it_says_what_it_wants() {
-    let output = Command::new(env!("CARGO_BIN_EXE_tasklane")).args(["top"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("draws on a terminal"), "{output:?}");
+    let home = tempfile::tempdir().unwrap();
+    let text = said(&tasklane(home.path(), &["top"]).output().unwrap(), 2);
+    assert!(text.contains("draws on a terminal"), "{text}");
+    let text = said(&tasklane(home.path(), &["top", "--every", "61"]).output().unwrap(), 2);
+    assert!(text.contains("0.1 to 60 seconds"), "{text}");
 }

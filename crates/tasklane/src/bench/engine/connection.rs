@@ -1,16 +1,15 @@
 //! One connection with at most one call under way.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::SocketAddr;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use memchr::memmem;
-use mio::net::TcpStream;
+
+use super::socket::{Route, Socket};
 
 /// Most answers fit at the first read; the buffer grows for those that do not.
 const BUFFER_BYTES: usize = 16 * 1024;
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// The status of a call whose connection was lost.
 pub(crate) const LOST: u16 = 0;
 
@@ -26,9 +25,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) sent_at: Instant,
 }
 
-#[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) stream: TcpStream,
+    pub(crate) socket: Socket,
     buffer: Vec<u8>,
     filled: usize,
     /// What the socket did not take at once.
@@ -49,12 +47,9 @@ struct Expected {
 }
 
 impl Connection {
-    pub(crate) fn open(address: SocketAddr) -> std::io::Result<Self> {
-        let stream = std::net::TcpStream::connect_timeout(&address, CONNECT_WITHIN)?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
+    pub(crate) fn open(route: &Route) -> std::io::Result<Self> {
         Ok(Self {
-            stream: TcpStream::from_std(stream),
+            socket: Socket::open(route)?,
             buffer: vec![0; BUFFER_BYTES],
             filled: 0,
             unsent: Vec::new(),
@@ -87,12 +82,16 @@ impl Connection {
             self.unsent = unsent;
             self.unsent.drain(..sent);
         }
+        match self.socket.flush() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => self.lost = true,
+            _ => {}
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) -> usize {
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            match self.stream.write(rest) {
+            match self.socket.write(rest) {
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -111,12 +110,13 @@ impl Connection {
             if self.filled == self.buffer.len() {
                 self.buffer.resize(self.buffer.len() * 2, 0);
             }
-            match self.stream.read(self.buffer.get_mut(self.filled..).unwrap_or_default()) {
+            match self.socket.read(self.buffer.get_mut(self.filled..).unwrap_or_default()) {
                 Ok(0) => self.lost = true,
                 Ok(count) => {
                     self.filled += count;
-                    // A read that leaves room has emptied the socket: no second one to learn that.
-                    if self.filled == self.buffer.len() {
+                    // A read that leaves room has emptied a plain socket: no second one to learn
+                    // that.
+                    if self.socket.has_buffers() || self.filled == self.buffer.len() {
                         continue;
                     }
                 }

@@ -7,6 +7,7 @@ mod connection;
 mod pool;
 mod producer;
 mod request;
+mod socket;
 mod stream;
 mod worker;
 
@@ -14,5 +15,6 @@ pub(super) use connection::{Answer, LOST, header};
 pub(super) use pool::Pool;
 pub(super) use producer::Producer;
 pub(super) use request::{Submissions, bare, post, task};
+pub(super) use socket::Route;
 pub(super) use stream::Stream;
 pub(super) use worker::{Wish, Worker, text_after};

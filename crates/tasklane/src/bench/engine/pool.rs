@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -10,12 +9,13 @@ use mio::{Events, Interest, Poll, Token};
 use tasklane_client::Error;
 
 use super::connection::{Answer, Connection};
+use super::socket::Route;
 
 /// How long a call may take before the run is given up.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 pub(crate) struct Pool {
-    address: SocketAddr,
+    route: Route,
     poll: Poll,
     events: Events,
     connections: Vec<Connection>,
@@ -25,9 +25,9 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(address: SocketAddr) -> anyhow::Result<Self> {
+    pub(crate) fn new(route: &Route) -> anyhow::Result<Self> {
         Ok(Self {
-            address,
+            route: route.clone(),
             poll: Poll::new().context("cannot wait for sockets")?,
             events: Events::with_capacity(1024),
             connections: Vec::new(),
@@ -50,11 +50,11 @@ impl Pool {
     }
 
     fn connect(&self, index: usize) -> anyhow::Result<Connection> {
-        let away = |error| Error::Unreachable(format!("{}: {error}", self.address));
-        let mut connection = Connection::open(self.address).map_err(away)?;
+        let away = |error| Error::Unreachable(format!("{}: {error}", self.route.server));
+        let mut connection = Connection::open(&self.route).map_err(away)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registry = self.poll.registry();
-        registry.register(&mut connection.stream, Token(index), interest)?;
+        registry.register(connection.socket.stream(), Token(index), interest)?;
         Ok(connection)
     }
 
@@ -123,7 +123,8 @@ impl Pool {
             if event.is_writable() {
                 connection.flush();
             }
-            if event.is_readable() {
+            // What TLS could not read while it had to write comes without a word from the system.
+            if event.is_readable() || connection.socket.has_buffers() {
                 connection.read();
                 let ready = self.stream == Some(index) || connection.ends();
                 self.ready.extend(ready.then_some(index));

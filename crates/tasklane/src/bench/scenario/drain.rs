@@ -11,7 +11,7 @@ const EMPTY_MAX: usize = 1_000;
 
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
     let submitted = if plan.filled { 0 } else { fill(plan, plan.tasks)? };
-    let mut pool = Pool::new(plan.address)?;
+    let mut pool = Pool::new(&plan.route)?;
     let mut workers = Worker::register_all(&mut pool, plan, plan.batch)?;
     let mut meter = Meter::start(plan, format!("drain by {}", plan.batch))
         .with_progress(Progress::start("drain", Whole::Tasks(plan.tasks)));

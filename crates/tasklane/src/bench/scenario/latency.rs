@@ -43,7 +43,7 @@ struct Events {
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
     // A type of this run's own, so that what else is queued is not for its worker.
     let task_type = format!("bench.{}", std::process::id());
-    let mut pool = Pool::new(plan.address)?;
+    let mut pool = Pool::new(&plan.route)?;
     let worker = Worker::register(&mut pool, plan, &task_type, 2 * WISH.tasks)?;
     let events = plan.events.then(|| Events::open(&mut pool, plan)).transpose()?;
     let mut producer = Producer::start(&mut pool, plan)?;

@@ -46,7 +46,7 @@ struct Load {
 }
 
 fn run(plan: &Plan, batches: Batches, name: &str) -> anyhow::Result<Outcome> {
-    let mut pool = Pool::new(plan.address)?;
+    let mut pool = Pool::new(&plan.route)?;
     let workers = Worker::register_all(&mut pool, plan, batches.drain)?;
     let connections = pool.open_all(plan.connections)?;
     let mut submissions = Submissions::new(plan, batches.submit);

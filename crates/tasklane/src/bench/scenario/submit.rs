@@ -47,7 +47,7 @@ fn drive(
     whole: Whole,
 ) -> anyhow::Result<Outcome> {
     let mut submissions = Submissions::new(plan, batch);
-    let mut pool = Pool::new(plan.address)?;
+    let mut pool = Pool::new(&plan.route)?;
     let connections = pool.open_all(connections)?;
     let mut meter = Meter::start(plan, format!("submit by {batch}"))
         .with_progress(Progress::start("submit", whole));

@@ -55,7 +55,7 @@ fn at_a_terminal_an_answer_decides() {
     let text = String::from_utf8_lossy(&no.stdout).into_owned();
     assert_eq!(no.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("1 tasks in all queues will be cancelled. This cannot be undone."),
+        text.contains("1 task in all queues will be cancelled. This cannot be undone."),
         "{text}"
     );
     assert!(text.contains("nothing was done"), "{text}");

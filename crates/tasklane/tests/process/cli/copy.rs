@@ -34,12 +34,52 @@ fn a_copy_of_a_running_server_becomes_a_store_that_is_whole() {
 }
 
 #[test]
-fn damage_is_found_and_what_is_no_store_is_not_taken_for_one() {
+fn a_damaged_store_is_told_by_place_and_nothing_opens_it() {
+    let site = Site::new();
+    let tasks = r#"{"type":"a","payload":"some text to fill the pages of the file"}"#;
+    printed(&site.fed(&["submit", "--bulk", "-"], &format!("{tasks}\n").repeat(500)), 0);
+    let Site { folder, mut server } = site;
+    server.signal("TERM");
+    assert!(server.child.wait().unwrap().success());
+    let home = folder.path();
+    let run = |arguments: &[&str]| tasklane(home, arguments).output().unwrap();
+    printed(&run(&["check", "--store", "sqlite:store"]), 0);
+    let file = home.join("store/tasklane.db");
+    let whole = std::fs::read(&file).unwrap();
+    let mut bytes = whole.clone();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 8_192].fill(0x5a);
+    std::fs::write(&file, &bytes).unwrap();
+    let found = run(&["check", "--store", "sqlite:store"]);
+    let table = printed(&found, 1);
+    assert!(table.starts_with("PLACE ") && table.contains("malformed"), "{table}");
+    assert!(said(&found, 1).contains("→ let no server open it"), "{found:?}");
+    let json = printed(&run(&["check", "--store", "sqlite:store", "-o", "json"]), 1);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["findings"][0]["place"].is_string(), "{json}");
+    // What cannot be opened at all says so, and stays as it is.
+    let mut bytes = whole;
+    bytes[..100].fill(0);
+    std::fs::write(&file, &bytes).unwrap();
+    let table = printed(&run(&["check", "--store", "sqlite:store"]), 1);
+    assert!(table.contains("\nstore  file is not a database\n"), "{table}");
+    for verb in [&["serve", "--listen", "127.0.0.1:0"][..], &["keys", "list"]] {
+        let text = said(&run(&[verb, &["--store", "sqlite:store"]].concat()), 1);
+        assert!(text.contains("the store is damaged") && text.contains("→ let no"), "{text}");
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), bytes);
+}
+
+#[test]
+fn what_is_no_store_is_not_taken_for_one() {
     let home = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| tasklane(home.path(), arguments).output().unwrap();
     let missing = said(&run(&["check", "--store", "sqlite:./nowhere"]), 3);
     assert!(missing.contains("there is no store at sqlite:./nowhere"), "{missing}");
     assert!(!home.path().join("nowhere").exists(), "looking makes nothing");
+    std::fs::create_dir(home.path().join("empty")).unwrap();
+    said(&run(&["check", "--store", "sqlite:./empty"]), 3);
+    assert_eq!(std::fs::read_dir(home.path().join("empty")).unwrap().count(), 0);
     std::fs::write(home.path().join("text"), "no copy").unwrap();
     let refused = said(&run(&["restore", "text", "--store", "sqlite:./new"]), 1);
     assert!(refused.contains("cannot restore text"), "{refused}");

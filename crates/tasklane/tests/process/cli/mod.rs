@@ -6,7 +6,10 @@ mod copy;
 mod operate;
 mod output;
 mod profile;
+mod progress;
 mod refusal;
+mod setting;
+mod snapshot;
 mod watch;
 
 use std::io::Write;
@@ -27,6 +30,14 @@ pub(crate) fn tasklane(home: &Path, arguments: &[&str]) -> Command {
     }
     command.args(arguments).env("XDG_CONFIG_HOME", home).current_dir(home);
     command
+}
+
+/// Makes the first key of a store.
+pub(crate) fn first_key(store: &Path) -> String {
+    let address = format!("sqlite:{}", store.display());
+    let home = store.parent().unwrap();
+    let made = tasklane(home, &["keys", "bootstrap", "--store", &address]).output().unwrap();
+    printed(&made, 0).trim().to_owned()
 }
 
 /// A server, and a folder to be in.

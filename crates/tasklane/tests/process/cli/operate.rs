@@ -56,7 +56,7 @@ ATTEMPT WORKER STARTED ENDED OUTCOME ERROR
     let replayed = site.json(&["dlq", "replay", &ids[0]]);
     assert_eq!(replayed["tasks"][0]["state"], "pending");
     let dry = site.done(&["dlq", "replay", "--type", "a", "--dry-run"]);
-    assert_eq!(dry, "1 dead letters would be replayed\n");
+    assert_eq!(dry, "1 dead letter would be replayed\n");
     assert_eq!(site.json(&["dlq", "replay", "--type", "a"]), json!({"replayed": 1}));
     assert_eq!(site.json(&["dlq", "discard", &ids[2], "--yes"]), json!({"changed": 1}));
     assert_eq!(site.json(&["dlq", "list"]), json!({"entries": []}));

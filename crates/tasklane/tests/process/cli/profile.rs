@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
 
-use super::{Site, printed, said, tasklane};
+use super::{Site, first_key, printed, said, tasklane};
 use crate::server::Server;
 
 /// Writes the file of profiles of a user.
@@ -53,29 +53,27 @@ fn servers_have_names_and_flags_win() {
 fn a_profile_has_its_key_and_shows_it_to_nobody_else() {
     let home = tempfile::tempdir().unwrap();
     let store = home.path().join("store");
-    let address = format!("sqlite:{}", store.display());
-    let made = tasklane(home.path(), &["keys", "bootstrap", "--store", &address]).output().unwrap();
-    let key = printed(&made, 0);
+    let key = first_key(&store);
     let server = Server::start(&store, &[]);
     let profile = |members: &str| {
         format!("[profiles.closed]\nserver = \"http://{}\"\n{members}\n", server.address)
     };
     let list = || tasklane(home.path(), &["list", "--profile", "closed"]);
-    write(home.path(), &profile(&format!("api_key = {:?}", key.trim())), 0o600);
+    write(home.path(), &profile(&format!("api_key = {key:?}")), 0o600);
     // The key of another server in the environment does not count.
     let output = list().env("TASKLANE_API_KEY", "tl_nonsense").output().unwrap();
     assert!(!said(&output, 0).contains("warning"), "{output:?}");
     let url = format!("http://{}", server.address);
     let elsewhere = tasklane(home.path(), &["list", "--server", &url]).output().unwrap();
     said(&elsewhere, 1);
-    write(home.path(), &profile(&format!("api_key = {:?}", key.trim())), 0o644);
+    write(home.path(), &profile(&format!("api_key = {key:?}")), 0o644);
     assert!(said(&list().output().unwrap(), 0).contains("chmod 600"));
-    std::fs::write(home.path().join("tasklane/closed.key"), &key).unwrap();
+    std::fs::write(home.path().join("tasklane/closed.key"), format!("{key}\n")).unwrap();
     write(home.path(), &profile("api_key_file = \"closed.key\""), 0o644);
     assert!(!said(&list().output().unwrap(), 0).contains("warning"));
     // What is wrong with the file is told without what is in it.
-    write(home.path(), &profile(&format!("api_kex = {:?}", key.trim())), 0o600);
+    write(home.path(), &profile(&format!("api_kex = {key:?}")), 0o600);
     let text = said(&list().output().unwrap(), 2);
     assert!(text.contains("profiles.toml:3: unknown field `api_kex`"), "{text}");
-    assert!(!text.contains(key.trim()), "{text}");
+    assert!(!text.contains(&key), "{text}");
 }
