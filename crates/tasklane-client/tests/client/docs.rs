@@ -29,6 +29,16 @@ fn the_guide_shows_the_workers_that_are_tested() {
     let rust = text("crates/tasklane-client/examples/first_worker.rs");
     assert!(guide.contains(&format!("```rust\n{rust}```")), "the worker in Rust differs");
     assert!(guide.contains(&format!("```python\n{}```", text(PYTHON))), "that in Python differs");
+    // The front page shows its heart, as a user writes it.
+    let (rust, readme) = (rust.replace("pub(crate) ", ""), text("README.md"));
+    let heart = &rust[rust.find("async fn send").unwrap()..];
+    let shown = readme.split("  ```rust\n").nth(1).and_then(|rest| rest.split("  ```\n").next());
+    let shown: String = shown
+        .unwrap()
+        .lines()
+        .map(|l| format!("{}\n", l.strip_prefix("  ").unwrap_or(l)))
+        .collect();
+    assert_eq!(shown, heart);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,6 +15,9 @@ use tasklane_store::StoreError;
 #[expect(dead_code, reason = "its main reads arguments, which here are those of the tests")]
 #[path = "../../examples/embedded.rs"]
 mod embedded;
+#[expect(dead_code, reason = "its main is not run here")]
+#[path = "../../examples/first_queue.rs"]
+mod first_queue;
 
 /// How long to wait for what must come.
 const LONG: Duration = Duration::from_secs(30);
@@ -134,4 +137,15 @@ fn the_example_runs() {
     let queue = Queue::open(folder.path()).unwrap();
     let stats = queue.stats().unwrap();
     assert_eq!((stats.total(StateName::Completed), stats.total(StateName::Cancelled)), (5, 2));
+}
+
+#[test]
+fn the_first_queue_is_the_one_that_the_docs_show() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(first_queue::send(folder.path()).unwrap(), "completed after 2 attempts");
+    let (page, code) = (
+        include_str!("../../../../docs/embedded.md"),
+        include_str!("../../examples/first_queue.rs"),
+    );
+    assert!(page.contains(&format!("```rust\n{code}```")), "docs/embedded.md differs");
 }
