@@ -19,12 +19,14 @@
 //! ```
 //!
 //! The feature `client` (on by default) brings calls and workers; without it only [`wire`] is
-//! there. Nothing here knows of a store or a server's inside.
+//! there. The feature `tls` brings https, and `trust` for others that call. Nothing here knows of a store or a server's inside.
 
 #[cfg(feature = "client")]
 pub mod call;
 #[cfg(feature = "client")]
 pub mod limits;
+#[cfg(feature = "tls")]
+pub mod trust;
 pub mod wire;
 #[cfg(feature = "client")]
 pub mod worker;

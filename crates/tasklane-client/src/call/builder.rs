@@ -85,7 +85,7 @@ impl ClientBuilder {
     #[cfg(feature = "tls")]
     pub fn tls(&self) -> Result<Option<Arc<ClientConfig>>, Error> {
         let secure = base(&self.server)?.scheme_str() == Some("https");
-        secure.then(|| tls::config(&self.tls)).transpose()
+        Ok(secure.then(|| tls::trust(&self.tls)).transpose()?.map(|trust| trust.config()))
     }
 
     /// The client. Connects only when it is used.

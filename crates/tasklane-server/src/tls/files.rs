@@ -133,11 +133,9 @@ impl TlsFiles {
         }
         Ok((config, chain))
     }
-}
 
-impl TlsFiles {
     /// What is wrong with a certificate and a key that can be read.
-    pub(super) fn unfit(&self, error: rustls::Error) -> TlsError {
+    fn unfit(&self, error: rustls::Error) -> TlsError {
         match error {
             rustls::Error::InconsistentKeys(_) => {
                 TlsError::Mismatch { certificate: self.certificate.clone(), key: self.key.clone() }
@@ -161,7 +159,7 @@ impl ClientFiles {
 }
 
 /// The authorities in a file.
-pub(super) fn roots(file: &Path, contents: &[u8]) -> Result<RootCertStore, TlsError> {
+fn roots(file: &Path, contents: &[u8]) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     let (taken, _) = roots.add_parsable_certificates(certificates(file, contents)?);
     if taken > 0 {
@@ -171,7 +169,7 @@ pub(super) fn roots(file: &Path, contents: &[u8]) -> Result<RootCertStore, TlsEr
     Err(TlsError::Missing { what, label, file: file.to_owned() })
 }
 
-pub(super) fn read(what: &'static str, file: &Path) -> Result<Vec<u8>, TlsError> {
+fn read(what: &'static str, file: &Path) -> Result<Vec<u8>, TlsError> {
     let whole = || {
         let length = std::fs::metadata(file)?.len();
         if length > FILE_BYTES_MAX {
@@ -183,10 +181,7 @@ pub(super) fn read(what: &'static str, file: &Path) -> Result<Vec<u8>, TlsError>
 }
 
 /// The first private key in a file.
-pub(super) fn private_key(
-    file: &Path,
-    contents: &[u8],
-) -> Result<PrivateKeyDer<'static>, TlsError> {
+fn private_key(file: &Path, contents: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(contents).map_err(|error| match error {
         pem::Error::NoItemsFound => {
             let (what, label) = ("private key", "PRIVATE KEY");
@@ -196,7 +191,7 @@ pub(super) fn private_key(
     })
 }
 
-pub(super) fn certificates(file: &Path, contents: &[u8]) -> Result<Chain, TlsError> {
+fn certificates(file: &Path, contents: &[u8]) -> Result<Chain, TlsError> {
     let chain: Result<Chain, _> = CertificateDer::pem_slice_iter(contents).collect();
     let chain = chain.map_err(|source| TlsError::Malformed { file: file.to_owned(), source })?;
     if chain.is_empty() {

@@ -2,14 +2,12 @@
 //!
 //! - [`files`] reads them and says what is wrong with them
 //! - [`certificate`] what a certificate says: names and dates
-//! - [`trust`] the other way round: calls on other servers
 //!
 //! A new certificate that cannot be used is refused with a line in the log; connections go on with
 //! the one before it.
 
 mod certificate;
 mod files;
-mod trust;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -25,7 +23,6 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use certificate::Certificate;
 pub use files::{ClientFiles, TlsError, TlsFiles};
-pub use trust::Trust;
 
 /// How TLS is spoken.
 #[derive(Debug, Clone, PartialEq, Eq)]

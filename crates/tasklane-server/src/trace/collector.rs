@@ -8,11 +8,11 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use tasklane_client::trust::{Trust, TrustError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::TraceSettings;
-use crate::tls::{TlsError, Trust};
 
 /// Where collectors take spans unless told otherwise.
 const PATH: &str = "/v1/traces";
@@ -42,7 +42,7 @@ pub enum TraceError {
     },
     /// Nobody is trusted.
     #[error(transparent)]
-    Trust(#[from] TlsError),
+    Trust(#[from] TrustError),
 }
 
 /// Why a batch was not taken.

@@ -15,8 +15,8 @@ use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasklane_client::ErrorKind;
+use tasklane_client::trust::Trust;
 use tasklane_client::worker::{Context, TaskError};
-use tasklane_server::tls::Trust;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 
