@@ -64,9 +64,11 @@ impl Backoff {
         delay.mul_f64(0.5 + 0.5 * chance::unit())
     }
 
-    /// It went well: the next trouble is a new one.
-    pub(crate) const fn reset(&mut self) {
+    /// It went well: the next trouble is a new one. Says whether there had been any.
+    pub(crate) const fn reset(&mut self) -> bool {
+        let was_in_trouble = self.done > 0;
         self.done = 0;
+        was_in_trouble
     }
 }
 
@@ -89,7 +91,7 @@ mod tests {
             assert!(delay >= millis(expected) / 2 && delay <= millis(expected), "{delay:?}");
         }
         assert_eq!(backoff.next(None), None);
-        backoff.reset();
+        assert!(backoff.reset() && !backoff.reset());
         assert!(backoff.next(None).unwrap() <= millis(100));
     }
 

@@ -38,7 +38,7 @@ impl Crew {
         match answer {
             Ok(registered) => {
                 tracing::info!(worker = %registered.worker_id.0, "registered");
-                self.away.reset();
+                self.answered();
                 self.worker.send_replace(registered.worker_id.0);
                 let lease = Duration::from_millis(registered.lease_ms);
                 let within = (lease / 3).clamp(CALL_WITHIN_MIN, CALL_WITHIN);
@@ -56,11 +56,17 @@ impl Crew {
         }
     }
 
+    fn answered(&mut self) {
+        if self.away.reset() {
+            tracing::info!("the server answers again");
+        }
+    }
+
     fn polled(&mut self, asked: Asked, answer: Result<PollAnswer, Error>) {
         self.poll = None;
         match answer {
             Ok(PollAnswer { tasks, directive }) => {
-                self.away.reset();
+                self.answered();
                 let rest = tasks.is_empty() && asked.at.elapsed() < self.rest();
                 self.poll_at = Instant::now() + if rest { self.rest() } else { Duration::ZERO };
                 self.take_in(tasks);
@@ -74,7 +80,7 @@ impl Crew {
         self.reporting = false;
         match answer {
             Ok(ReportsAnswer { results, tasks, directive }) => {
-                self.away.reset();
+                self.answered();
                 self.singly &= !self.outbox.is_empty();
                 for (done, verdict) in done.iter().zip(&results) {
                     self.settled(done, verdict);
@@ -126,7 +132,7 @@ impl Crew {
         self.renewing = false;
         match answer {
             Ok(answer) => {
-                self.away.reset();
+                self.answered();
                 self.renew_at = asked.at + self.heartbeat_every();
                 self.floor.renewed(asked.at, self.lease(), sent, &answer);
                 self.follow(asked, &answer.directive);

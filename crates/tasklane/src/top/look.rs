@@ -57,15 +57,19 @@ async fn look(client: &Client, started: Instant) -> Result<Seen, Error> {
         stats,
         health,
         counters,
-        queues: words(queues(client).await),
-        workers: words(workers(client).await),
-        dead_letters: words(dead_letters(client).await),
+        queues: refused_or(queues(client).await)?,
+        workers: refused_or(workers(client).await)?,
+        dead_letters: refused_or(dead_letters(client).await)?,
     })
 }
 
-/// What the server does not show is told in its place.
-fn words<T>(shown: Result<T, Error>) -> Result<T, String> {
-    shown.map_err(|error| error.to_string())
+/// What the server does not show is told in its place. If it goes away in the middle, nothing was
+/// seen: what was there before stays.
+fn refused_or<T>(shown: Result<T, Error>) -> Result<Result<T, String>, Error> {
+    match shown {
+        Err(error @ Error::Unreachable(_)) => Err(error),
+        shown => Ok(shown.map_err(|error| error.to_string())),
+    }
 }
 
 async fn queues(client: &Client) -> Result<Vec<QueueLine>, Error> {
