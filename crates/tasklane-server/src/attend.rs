@@ -3,26 +3,40 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+/// How a connection begins that speaks HTTP/2.
+const HTTP_2: &[u8] = b"PRI";
+
 /// A stream whose writes make progress or fail: what a client was to get is held in memory until
 /// it is taken.
-pub(crate) struct Attended<S> {
+pub(crate) struct Attended<S: AsyncWrite + Unpin> {
     stream: S,
     within: Duration,
+    requests: Arc<Requests>,
+    /// The first bytes that came.
+    beginning: Vec<u8>,
     /// While a write waits: until when it may.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Attended<S> {
-    pub(crate) fn new(stream: S, within: Duration) -> Self {
-        Self { stream, within, waiting: None }
+impl<S: AsyncWrite + Unpin> Attended<S> {
+    pub(crate) fn new(stream: S, within: Duration, requests: Arc<Requests>) -> Self {
+        Self { stream, within, requests, beginning: Vec::new(), waiting: None }
+    }
+
+    fn received(&mut self, bytes: &[u8]) {
+        let more = HTTP_2.len() - self.beginning.len();
+        self.beginning.extend(bytes.iter().take(more));
+        if !bytes.is_empty() && !HTTP_2.starts_with(&self.beginning) {
+            self.requests.is_partial.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Passes on what came of a write, unless it has waited too long.
@@ -43,13 +57,30 @@ impl<S> Attended<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Attended<S> {
+/// hyper keeps the stream to itself: what is said last is said when it lets go.
+impl<S: AsyncWrite + Unpin> Drop for Attended<S> {
+    fn drop(&mut self) {
+        let Some(last) = self.requests.last.get() else { return };
+        // What does not find room at once is not worth a wait.
+        let mut context = Context::from_waker(Waker::noop());
+        let mut stream = Pin::new(&mut self.stream);
+        if stream.as_mut().poll_write(&mut context, last).is_ready() {
+            let _ = stream.as_mut().poll_flush(&mut context);
+            let _ = stream.poll_shutdown(&mut context);
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Attended<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.received(buffer.filled().get(before..).unwrap_or_default());
+        read
     }
 }
 
@@ -115,12 +146,24 @@ pub(crate) async fn idle(within: Duration, requests: &Requests) {
 pub(crate) struct Requests {
     begun: AtomicUsize,
     answered: AtomicUsize,
+    /// Of HTTP/1 alone: something came that is no whole request yet.
+    is_partial: AtomicBool,
+    /// What is said before the connection is let go.
+    last: OnceLock<Vec<u8>>,
 }
 
 impl Requests {
     pub(crate) fn begin(requests: &Arc<Self>) -> Begun {
         requests.begun.fetch_add(1, Ordering::Relaxed);
+        requests.is_partial.store(false, Ordering::Relaxed);
         Begun(Arc::clone(requests))
+    }
+
+    /// Has a client whose request did not come to its end told so, once its connection is let go.
+    pub(crate) fn end_partial(&self, with: impl FnOnce() -> Vec<u8>) {
+        if self.is_partial.load(Ordering::Relaxed) {
+            let _ = self.last.set(with());
+        }
     }
 
     fn begun(&self) -> usize {
@@ -138,6 +181,8 @@ pub(crate) struct Begun(Arc<Requests>);
 impl Drop for Begun {
     fn drop(&mut self) {
         self.0.answered.fetch_add(1, Ordering::Relaxed);
+        // What came meanwhile was its body.
+        self.0.is_partial.store(false, Ordering::Relaxed);
     }
 }
 
@@ -149,7 +194,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_write_that_makes_no_progress_fails_and_one_that_does_goes_on() {
         let (near, mut far) = tokio::io::duplex(8);
-        let mut near = Attended::new(near, Duration::from_secs(10));
+        let mut near = Attended::new(near, Duration::from_secs(10), Arc::default());
         near.write_all(&[1; 8]).await.unwrap();
         let reading = tokio::spawn(async move {
             let mut byte = [0];

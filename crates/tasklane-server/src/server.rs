@@ -285,6 +285,9 @@ async fn serve(
     let ending = ending(shutdown, line.cut.clone(), times.headers_within, Arc::clone(&requests));
     // Polled when it has something to say, not with every step of the connection.
     let mut ending = FuturesUnordered::from_iter([ending]);
+    let (asked, answering) = (Arc::clone(&requests), Arc::clone(&front));
+    let too_slow = || asked.end_partial(|| answering.too_slow());
+    let stream = Attended::new(stream, times.stall_after, Arc::clone(&requests));
     let service = {
         service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             let begun = Requests::begin(&requests);
@@ -303,14 +306,17 @@ async fn serve(
             }
         })
     };
-    let stream = Attended::new(stream, times.stall_after);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
         ending = ending.next() => {
-            let Some(Ending::Graceful(cut)) = ending else { return };
+            let cut = match ending {
+                Some(Ending::Graceful(cut)) => cut,
+                Some(Ending::Silent) => return too_slow(),
+                _ => return,
+            };
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection => ended,
@@ -319,6 +325,9 @@ async fn serve(
         }
     };
     if let Err(error) = ended {
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_timeout) {
+            too_slow();
+        }
         tracing::debug!(error, "a connection ended early");
     }
 }
@@ -328,6 +337,8 @@ enum Ending {
     /// After what is in flight on it, unless it is cut.
     Graceful(CancellationToken),
     AtOnce,
+    /// At once, because no request came.
+    Silent,
 }
 
 async fn ending(
@@ -338,7 +349,7 @@ async fn ending(
 ) -> Ending {
     tokio::select! {
         () = cut.cancelled() => Ending::AtOnce,
-        () = silent(headers_within, &requests) => Ending::AtOnce,
+        () = silent(headers_within, &requests) => Ending::Silent,
         () = idle(headers_within, &requests) => Ending::Graceful(cut.clone()),
         () = shutdown.cancelled() => Ending::Graceful(cut.clone()),
     }

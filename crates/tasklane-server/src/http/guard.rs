@@ -37,6 +37,13 @@ pub(super) async fn guard(State(engine): App, mut request: Request, next: Next) 
         return refused.into_response();
     }
     let line = request.extensions().get::<Arc<Line>>().cloned().unwrap_or_default();
+    if let Some(allowed) = permission::instead_of(&method, route.as_str()) {
+        // The same for everybody: that there is no such call says nothing of what there is.
+        return match rate::count(&engine, &request, route.as_str(), &line) {
+            Ok(_) => ([(header::ALLOW, allowed)], Refused::method_not_allowed()).into_response(),
+            Err(refused) => refused.into_response(),
+        };
+    }
     let metrics = route.as_str() == METRICS && engine.settings().guard_metrics;
     let verb = match needs {
         Needs::Verb(verb) => verb,

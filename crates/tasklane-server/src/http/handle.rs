@@ -51,6 +51,22 @@ impl Front {
         &self.engine
     }
 
+    /// The answer to a request whose headers did not come in time, as it goes over the wire: hyper has
+    /// none.
+    pub(crate) fn too_slow(&self) -> Vec<u8> {
+        let refused = Refused::new(problem::REQUEST_TIMEOUT, "the headers came too slowly");
+        self.engine.metrics().rejected(refused.kind().word);
+        let request_id = self.ids.of(&HeaderMap::new());
+        let request_id = request_id.to_str().unwrap_or_default();
+        let body = serde_json::to_string(&refused.render("", request_id)).unwrap_or_default();
+        let length = body.len();
+        format!(
+            "HTTP/1.1 408 Request Timeout\r\ncontent-type: application/problem+json\r\n\
+             {REQUEST_ID}: {request_id}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .into_bytes()
+    }
+
     /// Answers one request.
     pub(crate) async fn handle(
         self: Arc<Self>,

@@ -52,10 +52,9 @@ pub(crate) fn routes() -> (Router<Arc<Engine>>, utoipa::openapi::OpenApi) {
         .nest("/admin", operators())
         .merge(machines());
     let (router, document) = router.split_for_parts();
-    let router =
-        router.fallback(|| async { Refused::not_found("route") }).method_not_allowed_fallback(
-            || async { Refused::new(problem::METHOD_NOT_ALLOWED, "see the Allow header") },
-        );
+    let router = router
+        .fallback(|| async { Refused::not_found("route") })
+        .method_not_allowed_fallback(|| async { Refused::method_not_allowed() });
     (router, document)
 }
 

@@ -100,18 +100,30 @@ pub(super) fn of(method: &Method, path: &str) -> Needs {
 
 /// What the table says.
 pub(super) fn declared(method: &Method, path: &str) -> Option<Needs> {
+    // Routes for GET answer HEAD too.
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    let mut of_path = by_path().get(path)?.iter();
+    of_path.find(|(own, _)| *own == method).map(|(_, needs)| *needs)
+}
+
+/// The methods that a path has, where it has others but not this one.
+pub(super) fn instead_of(method: &Method, path: &str) -> Option<String> {
+    if declared(method, path).is_some() {
+        return None;
+    }
+    let methods: Vec<_> = by_path().get(path)?.iter().map(|(own, _)| *own).collect();
+    Some(methods.join(",").replace("GET", "GET,HEAD"))
+}
+
+fn by_path() -> &'static HashMap<&'static str, Vec<(&'static str, Needs)>> {
     static BY_PATH: OnceLock<HashMap<&str, Vec<(&str, Needs)>>> = OnceLock::new();
-    let by_path = BY_PATH.get_or_init(|| {
+    BY_PATH.get_or_init(|| {
         let mut by_path = HashMap::<_, Vec<_>>::new();
         for (method, path, needs) in ROUTES {
             by_path.entry(*path).or_default().push((*method, *needs));
         }
         by_path
-    });
-    // Routes for GET answer HEAD too.
-    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-    let of_path = by_path.get(path)?.iter();
-    of_path.clone().find(|(own, _)| *own == method).map(|(_, needs)| *needs)
+    })
 }
 
 #[cfg(test)]
@@ -170,5 +182,14 @@ mod tests {
         assert_eq!(of(&Method::POST, "/admin/new"), Needs::Verb(Admin));
         assert_eq!(of(&Method::PUT, "/livez"), Needs::Verb(Admin));
         assert_eq!(of(&Method::HEAD, "/api/v1/tasks"), Needs::Verb(Read));
+    }
+
+    #[test]
+    fn a_method_that_a_path_does_not_have_is_answered_with_those_that_it_has() {
+        let instead = |method, path| instead_of(&method, path);
+        assert_eq!(instead(Method::PUT, "/livez").as_deref(), Some("GET,HEAD"));
+        assert_eq!(instead(Method::PUT, "/api/v1/tasks").as_deref(), Some("POST,GET,HEAD"));
+        assert_eq!(instead(Method::HEAD, "/livez"), None);
+        assert_eq!(instead(Method::POST, "/admin/new"), None, "that is for others to say");
     }
 }

@@ -104,6 +104,11 @@ impl Refused {
         Self::new(NOT_FOUND, format!("no such {what}"))
     }
 
+    /// There is something by that name, but not for this method.
+    pub(super) fn method_not_allowed() -> Self {
+        Self::new(METHOD_NOT_ALLOWED, "see the Allow header")
+    }
+
     /// Something is wrong with a member.
     pub fn field(
         kind: Kind,

@@ -1,6 +1,6 @@
 //! Connections and requests that are not as they should be.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use serde_json::json;
@@ -112,13 +112,37 @@ fn two_requests_on_one_connection_are_both_answered() {
 #[test]
 fn a_connection_that_says_nothing_is_closed() {
     let site = Site::with(|settings, _| settings.headers_within = Duration::from_millis(100));
-    for sent in [&b""[..], b"P", b"PRI * HTTP", b"GET /livez HTTP/1.1\r\nhost:"] {
+    for sent in [&b""[..], b"P", b"PRI * HTTP", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
         let mut stream = site.connect();
         stream.write_all(sent).unwrap();
         let started = std::time::Instant::now();
-        Reply::read(&mut stream);
+        let reply = Reply::read(&mut stream);
         assert!(started.elapsed() < Duration::from_secs(5), "{sent:?}");
+        assert_eq!(reply.status, 0, "{sent:?}: nothing was asked");
     }
+}
+
+#[test]
+fn headers_that_come_too_slowly_are_refused() {
+    let site = Site::with(|settings, _| settings.headers_within = Duration::from_millis(100));
+    let whole = "GET /livez HTTP/1.1\r\nhost: t\r\n\r\n";
+    for sent in ["GET /livez HTTP/1.1\r\nhost:", "G"] {
+        let mut stream = site.connect();
+        stream.write_all(sent.as_bytes()).unwrap();
+        Reply::read(&mut stream).refused(408, "request-timeout");
+        // On a connection that has had an answer before, too.
+        let mut stream = site.connect();
+        stream.write_all(whole.as_bytes()).unwrap();
+        stream.read_exact(&mut [0; 12]).unwrap();
+        stream.write_all(sent.as_bytes()).unwrap();
+        let reply = Reply::read(&mut stream);
+        let (_, last) = reply.text.split_once("HTTP/1.1 ").unwrap();
+        assert!(last.starts_with("408 Request Timeout"), "{reply:?}");
+    }
+    // One that had its answer and asks nothing more is just closed.
+    let mut stream = site.connect();
+    stream.write_all(whole.as_bytes()).unwrap();
+    assert!(!Reply::read(&mut stream).text.contains("408"));
 }
 
 #[test]

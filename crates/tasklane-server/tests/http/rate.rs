@@ -145,7 +145,7 @@ fn who_tries_keys_is_slowed_and_nobody_else_at_that_address() {
         keyed.get("tl_nonsense", "/api/v1/tasks").refused(401, "unauthenticated");
     }
     assert_eq!(limited(&keyed.get("tl_nonsense", "/api/v1/tasks")), 10);
-    limited(&keyed.get("tl_nonsense", "/internal/workers/7/heartbeat"));
+    limited(&keyed.post("tl_nonsense", "/internal/workers/7/heartbeat", &json!({})));
     limited(&keyed.site.get("/api/v1/tasks"));
     assert_eq!(keyed.get(&keyed.root, "/api/v1/tasks").status, 200, "a good key is good");
     keyed.site.pass(Duration::from_secs(10));

@@ -175,6 +175,34 @@ fn a_token_ends_by_the_stores_clock_also_for_who_is_known() {
 }
 
 #[test]
+fn what_a_token_must_say_is_as_it_is_set() {
+    let site = site(TokenSettings {
+        issuer: "https://other.example.org".into(),
+        audience: "queue".into(),
+        leeway: Duration::ZERO,
+        scopes_claim: "may".into(),
+        ..settings(TokenAlgorithm::Rs256, rsa().public.as_bytes())
+    });
+    let other = |change: Value| {
+        let mut other = claims(json!({"iss": "https://other.example.org", "aud": "queue",
+            "exp": NOW + 60, "may": "read", "scopes": null}));
+        other.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        signed(&other)
+    };
+    for change in [
+        json!({"iss": "https://login.example.org"}),
+        json!({"aud": "tasklane"}),
+        json!({"may": null, "scopes": "read"}),
+    ] {
+        denied(&site, &other(change));
+    }
+    let token = other(json!({}));
+    assert_eq!(look(&site, &token).status, 200);
+    site.pass(Duration::from_secs(60));
+    denied(&site, &token);
+}
+
+#[test]
 fn a_token_reaches_as_far_as_its_scopes_say() {
     let site = believing_rsa();
     let scopes = json!([{"verb": "submit", "queues": ["mail*"]}, {"verb": "read", "types": ["a"]}]);

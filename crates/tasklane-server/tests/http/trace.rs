@@ -199,8 +199,11 @@ fn a_collector_that_does_not_answer_holds_up_nobody() {
 fn what_is_left_is_sent_at_the_end() {
     let collector = Collector::start(200);
     let every = Duration::from_secs(3_600);
-    let site = site(TraceSettings { export_every: every, ..settings(&collector) });
+    let service_name = "night shift".to_owned();
+    let site = site(TraceSettings { export_every: every, service_name, ..settings(&collector) });
     site.get("/livez");
     assert!(site.ended().is_ok());
     assert_eq!(collector.spans().len(), 1);
+    let resource = &collector.bodies()[0]["resourceSpans"][0]["resource"];
+    assert_eq!(attribute(resource, "service.name"), Some(json!("night shift")));
 }

@@ -50,3 +50,30 @@ impl Syncer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_synced_within_the_interval_that_is_set() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        File::create(log_path(&path)).unwrap();
+        let syncer = |durability| Syncer::new(&Location::File(path.clone()), durability);
+        let hour = Duration::from_secs(3_600);
+        let mut patient = syncer(Durability::Interval(hour));
+        assert_eq!(patient.due_in(), None, "nothing was written");
+        patient.written();
+        patient.sync_if_due().unwrap();
+        assert!(patient.due_in().is_some_and(|left| !left.is_zero() && left <= hour));
+        let mut prompt = syncer(Durability::Interval(Duration::ZERO));
+        prompt.written();
+        assert_eq!(prompt.due_in(), Some(Duration::ZERO));
+        prompt.sync_if_due().unwrap();
+        assert_eq!(prompt.due_in(), None, "it is on disk");
+        let mut careful = syncer(Durability::Fsync);
+        careful.written();
+        assert_eq!(careful.due_in(), None, "there each write is synced before its answer");
+    }
+}

@@ -236,9 +236,20 @@ fn reloads_under_load_lose_nothing() {
             let config =
                 format!("[breaker]\nfailures = {round}\n[queues.default]\nweight = {round}\n");
             std::fs::write(&file, config).unwrap();
-            let (status, answer) = reload(&server);
-            assert_eq!(status, 200, "{answer}");
-            assert_eq!(answer["applied"], json!(["breaker.failures", "queues.default.weight"]));
+            // In turns by a call and by a signal, after which one has to look.
+            if round % 2 == 0 {
+                let (status, answer) = reload(&server);
+                assert_eq!(status, 200, "{answer}");
+                assert_eq!(answer["applied"], json!(["breaker.failures", "queues.default.weight"]));
+                continue;
+            }
+            server.signal("HUP");
+            let asked = Instant::now();
+            let weight =
+                || call(address, "GET", "/admin/queues/default", &Value::Null).1["weight"].clone();
+            while weight() != round {
+                assert!(asked.elapsed() < Duration::from_secs(10), "it was not read");
+            }
         }
         over.store(true, Ordering::Relaxed);
         (produce.join().unwrap(), work.join().unwrap())

@@ -19,6 +19,7 @@ mod doctor;
 mod keys;
 mod recovery;
 mod server;
+mod setting;
 mod signal;
 mod slow;
 mod terminal;

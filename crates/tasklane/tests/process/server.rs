@@ -96,6 +96,11 @@ impl Server {
         }
     }
 
+    /// How many lines of a level it has logged.
+    pub(crate) fn lines(&self, level: &str) -> usize {
+        self.log.lock().unwrap().iter().filter(|line| line["level"] == level).count()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         signal(&self.child, name);
     }

@@ -169,9 +169,11 @@ fn mend(schema: &mut Value) {
                 Some("int64") if unsigned => Some(u64::MAX),
                 _ => None,
             };
-            // Numbers end where their types do.
+            // Numbers end where their types do; the names of the formats would be of signed ones,
+            // which end sooner.
             if let Some(max) = max {
                 members.entry("maximum").or_insert(max.into());
+                members.remove("format");
             }
             // What may be absent may be null as well. No value fits both, except for any JSON, which
             // includes null; and `anyOf` is what readers of documents understand best.

@@ -1,6 +1,7 @@
 //! The table as a whole: every setting by every way, and what is wrong with a file.
 
 mod every;
+mod exercised;
 mod reload;
 mod wrong;
 
