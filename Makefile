@@ -1,10 +1,17 @@
 # One command for each thing worth doing. `make test` is the whole gate.
 
-.PHONY: test tools lint unit model crash crash-long model-long contract contract-long slow slow-long release bench bench-core bench-http
+.PHONY: test tools lint unit postgres model crash crash-long model-long contract contract-long slow slow-long release bench bench-core bench-http
 
 # Counts of the short forms. Lowering one needs a decision record.
 MODEL_STEPS ?= 1000000
 CRASH_RESTARTS ?= 200
+CRASH_SERVERS ?= 30
+CRASH_TASKS ?= 5000
+POOLER_STEPS ?= 10000
+# What a server knows of its workers and of what became claimable may be a moment old where others
+# share its store: these tests allow for none.
+NOT_ON_POSTGRES = --skip breaker::an_operator_may_close_it --skip poll::a_paused_worker_gets_none_and_is_told \
+	--skip poll::polls_that_wait_are_not_bothered_by_tasks_for_others
 CONTRACT_EXAMPLES ?= 10
 # The same calls each time; the long form makes others.
 CONTRACT_SEED ?= 3
@@ -14,7 +21,7 @@ SLOW_DRIPPING ?= 200
 # The server as it is released, for tests from outside.
 TASKLANE = $(or $(CARGO_TARGET_DIR),target)/release/tasklane
 
-test: tools lint unit crash contract
+test: tools lint unit postgres crash contract
 	@echo "all tests passed"
 
 # What the tests need beyond the Rust toolchain; installed once.
@@ -22,6 +29,7 @@ tools:
 	@command -v curl >/dev/null || { apt-get update -qq && apt-get install -y -qq curl; }
 	@command -v tmux >/dev/null || { apt-get update -qq && apt-get install -y -qq tmux; }
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq postgresql; }
+	@command -v pgbouncer >/dev/null || { apt-get update -qq && apt-get install -y -qq pgbouncer; }
 	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -y -qq redis-server; }
 	@command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny
 
@@ -34,9 +42,16 @@ lint:
 unit:
 	cargo test --workspace --all-features --locked
 
-# Kills a real process under load, again and again, and checks what it had promised.
+# The server's tests on PostgreSQL, and the store's own behind a pooler.
+postgres:
+	TASKLANE_TEST_STORE=postgres cargo test --locked -p tasklane-server --test http -- $(NOT_ON_POSTGRES)
+	TASKLANE_TEST_POOLER=yes TASKLANE_MODEL_STEPS=$(POOLER_STEPS) cargo test --locked -p tasklane-postgres
+
+# Kills a real process under load, again and again, and checks what it had promised. On PostgreSQL
+# several processes, and the database too.
 crash:
 	cargo run --release --locked -p tasklane-proof --bin crash -- --restarts $(CRASH_RESTARTS)
+	cargo run --release --locked -p tasklane-proof --bin crash -- --store postgres --restarts $(CRASH_SERVERS) --tasks $(CRASH_TASKS)
 
 release:
 	cargo build --release --locked -p tasklane
@@ -57,7 +72,7 @@ slow-long:
 	$(MAKE) slow SLOW_IDLE=10000 SLOW_DRIPPING=1000
 
 crash-long:
-	$(MAKE) crash CRASH_RESTARTS=10000
+	$(MAKE) crash CRASH_RESTARTS=10000 CRASH_SERVERS=1000 CRASH_TASKS=200000
 
 model-long:
 	TASKLANE_MODEL_STEPS=100000000 cargo test --release --locked -p tasklane-sqlite --test store -- model::the_store_in_memory

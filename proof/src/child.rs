@@ -6,19 +6,18 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use tasklane_sqlite::SqliteStore;
 use tasklane_store::conformance::block_on;
 use tasklane_store::{Store, maintain};
 
 use crate::Failure;
 use crate::history::{Operation, Words};
-use crate::perform::{options, perform};
+use crate::perform::perform;
+use crate::place::Place;
 
 /// What the child says once the store is open.
 pub const READY: &str = "ready";
@@ -26,14 +25,14 @@ pub const READY: &str = "ready";
 /// How often maintenance looks.
 const MAINTAIN_EVERY: Duration = Duration::from_millis(4);
 
-/// Serves the store in `folder` until standard input ends, or until it is killed.
-pub fn serve(folder: &Path) -> Result<(), Failure> {
+/// Serves a store until standard input ends, or until it is killed.
+pub fn serve(place: &Place) -> Result<(), Failure> {
     end_with_the_first_panic();
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder, &options())?);
+    let store = place.open()?;
     say(READY)?;
     let stopped = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| keep_maintaining(&store, &stopped));
+        scope.spawn(|| keep_maintaining(place, &store, &stopped));
         let mut connections: HashMap<usize, Sender<(u64, Operation)>> = HashMap::new();
         let served = std::io::stdin().lock().lines().try_for_each(|line| {
             let line = line?;
@@ -43,7 +42,7 @@ pub fn serve(folder: &Path) -> Result<(), Failure> {
             let sender = connections.entry(connection).or_insert_with(|| {
                 let (sender, receiver) = channel();
                 let store = &store;
-                scope.spawn(move || serve_connection(store, &receiver));
+                scope.spawn(move || serve_connection(place, store, &receiver));
                 sender
             });
             sender.send((call, operation))?;
@@ -63,9 +62,9 @@ fn end_with_the_first_panic() {
     }));
 }
 
-fn serve_connection(store: &Arc<dyn Store>, calls: &Receiver<(u64, Operation)>) {
+fn serve_connection(place: &Place, store: &Arc<dyn Store>, calls: &Receiver<(u64, Operation)>) {
     for (call, operation) in calls {
-        let answer = perform(store, &operation);
+        let answer = perform(place, store, &operation);
         if say(&format!("{call} {answer}")).is_err() {
             // Nobody reads any more.
             return;
@@ -73,9 +72,11 @@ fn serve_connection(store: &Arc<dyn Store>, calls: &Receiver<(u64, Operation)>) 
     }
 }
 
-fn keep_maintaining(store: &Arc<dyn Store>, stopped: &AtomicBool) {
+fn keep_maintaining(place: &Place, store: &Arc<dyn Store>, stopped: &AtomicBool) {
     while !stopped.load(Ordering::Relaxed) {
-        if let Err(error) = block_on(maintain(&**store)) {
+        if let Err(error) = block_on(maintain(&**store))
+            && !place.is_away(&error)
+        {
             eprintln!("maintenance failed: {error}");
             // The parent takes a child that ends by itself for a violation.
             std::process::exit(3);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tasklane_core::{Entry, Event, LeaseToken, StateName, TaskId};
+use tasklane_core::{Entry, Event, EventKind, LeaseToken, StateName, TaskId};
 use tasklane_store::conformance::block_on;
 use tasklane_store::{Filter, Query, Store, StoredTask, Trail};
 
@@ -27,6 +27,8 @@ pub struct Stored {
     pub fence: u64,
     /// What happened to it.
     pub marks: Vec<Mark>,
+    /// The same, in the words of the feed.
+    pub kinds: Vec<EventKind>,
 }
 
 /// What the checker needs of an entry in a trail.
@@ -77,13 +79,15 @@ pub fn read(store: &Arc<dyn Store>) -> Result<Vec<Stored>, Failure> {
 
 fn stored_task(stored: &StoredTask, trail: Option<Trail>) -> Stored {
     let task = &stored.task;
+    let entries = trail.map(|trail| trail.entries).unwrap_or_default();
     Stored {
         id: task.id,
         key: task.spec.idempotency_key.as_ref().map(|key| Box::from(key.as_str())),
         body: body_of(&stored.payload),
         state: task.state.name(),
         fence: task.fence.as_u64(),
-        marks: trail.map(|trail| marks(&trail.entries)).unwrap_or_default(),
+        marks: marks(&entries),
+        kinds: entries.iter().map(|entry| entry.event.kind()).collect(),
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`history`] that file: intents before the store can have acted on them, answers once read
 //! - [`content`] what the store holds in the end, with each task's own trail
 //! - [`checker`] compares the two: Jepsen's total-queue check, with leases and idempotency keys
+//! - [`place`] where the store is: in files, or in a database that several children share
 //! - [`child`] the process that is killed; [`parent`] the one that kills, restarts and looks
 //! - [`report`] the figures of a run
 //!
@@ -18,6 +19,7 @@ pub mod content;
 pub mod history;
 pub mod parent;
 mod perform;
+pub mod place;
 pub mod report;
 
 /// Why a run could not go on; a violation of a promise is not a failure but a result.

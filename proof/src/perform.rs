@@ -4,17 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tasklane_core::lifecycle::Rules;
 use tasklane_core::{
     Backoff, Command, ErrorKind, Failure as Reported, IdempotencyKey, Intent, Invalid, Jitter,
     NewTask, OrderingKey, Outcome, Policies, Priority, QueueName, RetryPolicy, Selection, TaskId,
     TaskType, When, WorkerSpec,
 };
-use tasklane_sqlite::{Durability, Options};
 use tasklane_store::conformance::block_on;
 use tasklane_store::{ClaimRequest, Claimed, Store, StoreError, Submission};
 
 use crate::history::{Answer, Ending, Grant, Operation, Plan, Taken};
+use crate::place::Place;
 
 /// Leases one worker of the load may hold.
 const CAPACITY: u32 = 2_000;
@@ -22,20 +21,8 @@ const CAPACITY: u32 = 2_000;
 const LARGE_EVERY: u64 = 32;
 const LARGE_BYTES: usize = 9_000;
 
-/// How the store is opened, by child and parent alike: safe, on the machine's clock, with leases
-/// so short that many end inside the short lives of the child.
-pub(crate) fn options() -> Options {
-    let rules = Rules {
-        lease: Duration::from_millis(25),
-        assignment: Duration::from_millis(40),
-        withhold: Duration::from_millis(10),
-        ..Rules::default()
-    };
-    Options { durability: Durability::Fsync, rules, ..Options::default() }
-}
-
 /// Makes the call and waits for its answer.
-pub(crate) fn perform(store: &Arc<dyn Store>, operation: &Operation) -> Answer {
+pub(crate) fn perform(place: &Place, store: &Arc<dyn Store>, operation: &Operation) -> Answer {
     let answer = match operation {
         Operation::Register => register(store),
         Operation::Submit(plans) => submit(store, plans),
@@ -57,7 +44,10 @@ pub(crate) fn perform(store: &Arc<dyn Store>, operation: &Operation) -> Answer {
             execute(store, *task, Intent::Retry { reset_attempts: true, priority: None })
         }
     };
-    answer.unwrap_or_else(|error| Answer::Trouble(error.to_string()))
+    answer.unwrap_or_else(|error| match place.is_away(&error) {
+        true => Answer::Unknown(error.to_string()),
+        false => Answer::Trouble(error.to_string()),
+    })
 }
 
 fn register(store: &Arc<dyn Store>) -> Result<Answer, StoreError> {

@@ -7,7 +7,7 @@ use tasklane_core::{StateName, TaskId};
 use tasklane_proof::Failure;
 use tasklane_proof::checker::Class;
 use tasklane_proof::history::{Answer, History, Operation, Record};
-use tasklane_proof::parent::{Observer, Outcome, Settings, run};
+use tasklane_proof::parent::{Engine, Observer, Outcome, Settings, run};
 
 #[test]
 fn an_honest_store_keeps_every_promise() -> Result<(), Failure> {
@@ -71,6 +71,8 @@ fn crash(restarts: u64, look_every: u64, observer: &mut dyn Observer) -> Result<
         tasks: 60,
         look_every,
         chapter: 100,
+        engine: Engine::Sqlite,
+        servers: 1,
     };
     run(&settings, observer)
 }

@@ -43,6 +43,8 @@ pub enum Intent {
     Unassign(LeaseToken),
     /// Anybody: withdraw it (S10).
     Cancel,
+    /// Whoever brought it in on trust: it is not acceptable after all, and this is why.
+    Refuse(Box<str>),
     /// Operator: revive what has ended without success.
     Retry {
         /// Attempts start from nought.

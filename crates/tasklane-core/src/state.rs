@@ -120,6 +120,8 @@ pub enum DeadReason {
     NotRetryable,
     /// Too many leases in a row were lost (S6).
     Poison,
+    /// It was not acceptable, and nobody was there to be told.
+    Refused,
 }
 
 impl DeadReason {
@@ -129,6 +131,7 @@ impl DeadReason {
             Self::RetriesExhausted => "retries_exhausted",
             Self::NotRetryable => "not_retryable",
             Self::Poison => "poison",
+            Self::Refused => "refused",
         }
     }
 }

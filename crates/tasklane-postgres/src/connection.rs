@@ -1,11 +1,22 @@
 //! Connections, and transactions that are never left open on one.
 
-use deadpool_postgres::Object;
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Config, NoTls, Row};
+use std::time::Duration;
 
+use deadpool_postgres::{Object, Runtime};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+use crate::address::Address;
 use crate::fault::Fault;
 use crate::options::Options;
+use crate::server;
+
+/// How long a call waits for a connection that others have.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long a connection may take to be made, with all that belongs to it.
+const CREATE_MAX: Duration = Duration::from_secs(15);
+/// Together with others a unit waits this much less for a lock: it is soon alone if it has to be.
+const LESS_TOGETHER: u32 = 4;
 
 /// A value for a statement, with its type: statements are sent unnamed, so that a connection has
 /// no state of ours and a pooler may stand in between.
@@ -14,41 +25,55 @@ pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 /// A bounded number of connections.
 pub(crate) struct Pool {
     pool: deadpool_postgres::Pool,
-    write: String,
+    commit_time_max: Duration,
+    alone: String,
+    together: String,
     read: String,
 }
 
 impl Pool {
-    /// `config` is what `address` means, with gaps filled.
-    pub(crate) fn new(address: &str, config: &Config, options: &Options) -> Result<Self, Fault> {
-        let mut given = deadpool_postgres::Config::new();
-        given.url = Some(address.to_owned());
-        given.application_name = config.get_application_name().map(str::to_owned);
-        given.connect_timeout = config.get_connect_timeout().copied();
-        let builder = given.builder(NoTls);
-        let pool = builder
-            .map_err(|error| Fault::NoConnection(words(&error)))?
+    /// Makes the first connection, and looks at what is at its other end.
+    pub(crate) async fn open(address: &Address, options: &Options) -> Result<Self, Fault> {
+        let (config, tls) = (address.config.clone(), address.tls.clone());
+        let connect = deadpool_postgres::Manager::new(config, tls);
+        let pool = deadpool_postgres::Pool::builder(connect)
             .max_size(options.connections.max(2))
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(WAIT_MAX))
+            .create_timeout(Some(CREATE_MAX))
             .build()
             .map_err(|error| Fault::NoConnection(error.to_string()))?;
+        let client = pool.get().await.map_err(|error| Fault::NoConnection(words(&error)))?;
+        let commits = server::look(&client).await?;
         // Settings of the transaction, not of the session.
-        let settings = format!(
-            "SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout TO {lock}; \
-             SET LOCAL statement_timeout TO {statement}",
-            schema = quoted(&options.schema),
-            lock = options.lock_time_max.as_millis(),
-            statement = options.statement_time_max.as_millis(),
-        );
+        let settings = |lock_time_max: Duration| {
+            format!(
+                "SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout TO {lock}; \
+                 SET LOCAL statement_timeout TO {statement}",
+                schema = quoted(&options.schema),
+                lock = lock_time_max.as_millis(),
+                statement = options.statement_time_max.as_millis(),
+            )
+        };
+        let write = |lock_time_max| format!("BEGIN; {}{commits}", settings(lock_time_max));
+        let read = settings(options.lock_time_max);
         Ok(Self {
             pool,
-            write: format!("BEGIN; {settings}"),
-            read: format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}"),
+            commit_time_max: options.commit_time_max,
+            alone: write(options.lock_time_max),
+            together: write(options.lock_time_max / LESS_TOGETHER),
+            read: format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {read}"),
         })
+    }
+
+    /// Begins a transaction that writes, for one unit alone or for several together.
+    pub(crate) async fn write_for(&self, units: usize) -> Result<Transaction, Fault> {
+        self.begin(if units > 1 { &self.together } else { &self.alone }).await
     }
 
     /// Begins a transaction that writes.
     pub(crate) async fn write(&self) -> Result<Transaction, Fault> {
-        self.begin(&self.write).await
+        self.write_for(1).await
     }
 
     /// Begins a transaction that sees one moment and writes nothing.
@@ -63,7 +88,8 @@ impl Pool {
             let client = self.pool.get().await;
             let client = client.map_err(|error| Fault::NoConnection(words(&error)))?;
             // Before the first statement: what was begun is open whatever comes back.
-            let transaction = Transaction { client: Some(client) };
+            let transaction =
+                Transaction { client: Some(client), commit_time_max: self.commit_time_max };
             match transaction.batch(begin).await {
                 Ok(()) => return Ok(transaction),
                 Err(fault) if fault.is_lost_connection() && tries > 0 => tries -= 1,
@@ -92,6 +118,7 @@ pub(crate) fn quoted(name: &str) -> String {
 /// An open transaction. Dropped before its end, it takes its connection with it.
 pub(crate) struct Transaction {
     client: Option<Object>,
+    commit_time_max: Duration,
 }
 
 impl Transaction {
@@ -125,8 +152,17 @@ impl Transaction {
     }
 
     /// Makes it so. An error that is not the database's own word leaves the outcome open.
+    ///
+    /// A commit may have to wait for a standby. If the time of a statement ended that wait, the
+    /// database would say that all is well: so there is none, and who waits here gives up knowing
+    /// that nothing is known.
     pub(crate) async fn commit(mut self) -> Result<(), Fault> {
-        self.client()?.batch_execute("COMMIT").await.map_err(Fault::Commit)?;
+        let commit = self.client()?.batch_execute("SET LOCAL statement_timeout TO 0; COMMIT");
+        match tokio::time::timeout(self.commit_time_max, commit).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(Fault::Commit(error)),
+            Err(_) => return Err(Fault::Unanswered),
+        }
         self.client = None;
         Ok(())
     }

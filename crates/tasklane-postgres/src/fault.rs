@@ -3,7 +3,7 @@
 use tasklane_core::lifecycle::Illegal;
 use tasklane_store::StoreError;
 use tasklane_store::codec::Damaged;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 /// Ends the transaction it happens in.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +14,9 @@ pub(crate) enum Fault {
     /// The commit was sent and not answered: it may have happened (S2).
     #[error("the commit was not answered: {}", told(.0))]
     Commit(tokio_postgres::Error),
+    /// The commit was sent and not answered in time: it may have happened, or may yet (S2).
+    #[error("the commit was not answered in time")]
+    Unanswered,
     /// There is no connection to be had.
     #[error("{0}")]
     NoConnection(String),
@@ -39,11 +42,21 @@ fn told(error: &tokio_postgres::Error) -> String {
 }
 
 impl Fault {
+    /// What the database said of a statement, or of a commit that it refused. A session that it
+    /// ended meanwhile says nothing of a commit.
     fn code(&self) -> Option<&SqlState> {
         match self {
-            Self::Postgres(error) | Self::Commit(error) => error.code(),
+            Self::Postgres(error) => error.code(),
+            Self::Commit(error) => {
+                let error = error.as_db_error()?;
+                (error.parsed_severity() == Some(Severity::Error)).then(|| error.code())
+            }
             _ => None,
         }
+    }
+
+    fn is(&self, codes: &[&SqlState]) -> bool {
+        self.code().is_some_and(|code| codes.contains(&code))
     }
 
     /// The connection broke, or the server at its other end was stopped, before the commit: nothing
@@ -53,31 +66,60 @@ impl Fault {
         let broken =
             std::error::Error::source(error).is_some_and(|cause| cause.is::<std::io::Error>());
         let stopped = [&SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN];
-        error.is_closed() || broken || error.code().is_some_and(|code| stopped.contains(&code))
+        error.is_closed() || broken || self.is(&stopped)
+    }
+
+    /// A lock that somebody else kept for longer than this call waits.
+    pub(crate) fn is_lock(&self) -> bool {
+        self.is(&[&SqlState::LOCK_NOT_AVAILABLE])
+    }
+
+    /// Its connection is of no use any more, though it works: what is there takes no writes.
+    pub(crate) fn is_useless_connection(&self) -> bool {
+        self.is(&[&SqlState::READ_ONLY_SQL_TRANSACTION])
     }
 
     /// The same call may succeed at once: nothing of it was written.
     pub(crate) fn may_pass(&self) -> bool {
-        if matches!(self, Self::Overtaken) || self.is_lost_connection() {
-            return true;
-        }
         let passing = [
             &SqlState::T_R_SERIALIZATION_FAILURE,
             &SqlState::T_R_DEADLOCK_DETECTED,
-            &SqlState::LOCK_NOT_AVAILABLE,
             &SqlState::UNIQUE_VIOLATION,
         ];
-        self.code().is_some_and(|code| passing.contains(&code))
+        matches!(self, Self::Overtaken)
+            || self.is_lost_connection()
+            || self.is_lock()
+            || self.is(&passing)
+    }
+
+    /// One unit may be at fault, and the others of its call carried out without it: nothing was
+    /// written. Not so where there is no database, or no room in it.
+    pub(crate) fn may_be_of_one_unit(&self) -> bool {
+        // By classes: data, integrity, rolled back, out of a limit, object in use.
+        let classes = ["22", "23", "40", "54", "55"];
+        match self {
+            Self::Overtaken | Self::Corrupt(_) | Self::Damaged(_) | Self::Illegal(_) => true,
+            Self::Postgres(_) | Self::Commit(_) => self.code().is_some_and(|code| {
+                *code == SqlState::QUERY_CANCELED
+                    || classes.iter().any(|class| code.code().starts_with(class))
+            }),
+            Self::Unanswered | Self::NoConnection(_) | Self::Refused(_) => false,
+        }
     }
 
     /// What a caller is told.
     pub(crate) fn to_store_error(&self) -> StoreError {
         let text = self.to_string();
+        let crowded = [
+            &SqlState::QUERY_CANCELED,
+            &SqlState::T_R_SERIALIZATION_FAILURE,
+            &SqlState::T_R_DEADLOCK_DETECTED,
+            &SqlState::UNIQUE_VIOLATION,
+        ];
         match self {
+            Self::Unanswered => StoreError::OutcomeUnknown(text),
             // A commit that the database refused in words did not happen.
-            Self::Commit(error) if error.as_db_error().is_none() => {
-                StoreError::OutcomeUnknown(text)
-            }
+            Self::Commit(_) if self.code().is_none() => StoreError::OutcomeUnknown(text),
             Self::Postgres(_) | Self::Commit(_) => match self.code() {
                 Some(code) if *code == SqlState::DISK_FULL => StoreError::Full(text),
                 Some(code)
@@ -85,9 +127,11 @@ impl Fault {
                 {
                     StoreError::Corrupt(text)
                 }
+                _ if self.is_lock() || self.is(&crowded) => StoreError::Overloaded(text),
                 _ => StoreError::Unavailable(text),
             },
-            Self::NoConnection(_) | Self::Overtaken => StoreError::Unavailable(text),
+            Self::Overtaken => StoreError::Overloaded(text),
+            Self::NoConnection(_) => StoreError::Unavailable(text),
             Self::Corrupt(_) | Self::Damaged(_) | Self::Illegal(_) => StoreError::Corrupt(text),
             Self::Refused(error) => error.clone(),
         }

@@ -8,6 +8,7 @@
 //!
 //! Nothing here knows of HTTP.
 
+mod address;
 mod chooser;
 mod connection;
 mod fault;
@@ -15,9 +16,13 @@ mod lanes;
 mod options;
 mod rows;
 mod schema;
+mod server;
 mod session;
 mod store;
 mod system;
+#[cfg(feature = "test-server")]
+pub mod test_server;
+mod tls;
 mod view;
 
 pub use options::Options;

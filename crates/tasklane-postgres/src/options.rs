@@ -19,6 +19,9 @@ pub struct Options {
     pub lock_time_max: Duration,
     /// How long a statement may take.
     pub statement_time_max: Duration,
+    /// How long a commit may take, which may have to wait for a standby, until its outcome counts
+    /// as unknown.
+    pub commit_time_max: Duration,
     /// How often a server looks for what others did, though no notification came.
     pub look_every: Duration,
     /// Instead of the database's clock: for tests.
@@ -31,8 +34,9 @@ impl Default for Options {
             rules: Rules::default(),
             schema: "tasklane".into(),
             connections: 8,
-            lock_time_max: Duration::from_secs(2),
+            lock_time_max: Duration::from_millis(500),
             statement_time_max: Duration::from_secs(30),
+            commit_time_max: Duration::from_secs(30),
             look_every: Duration::from_millis(500),
             clock: None,
         }

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::system::SharedRandom;
 
 /// What each version adds to the one before. A program brings a store forward to the last.
-const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("request.sql")];
 
 /// Brings the tables to this program's version. Servers that start together wait for one another.
 pub(crate) async fn migrate(pool: &Pool, schema: &str, random: &SharedRandom) -> Result<(), Fault> {
@@ -29,12 +29,6 @@ async fn migrate_in(
     schema: &str,
     mut random: &SharedRandom,
 ) -> Result<(), Fault> {
-    let encoding: String =
-        transaction.one("SELECT current_setting('server_encoding')", &[]).await?.get(0);
-    if encoding != "UTF8" {
-        let text = format!("the database's encoding is {encoding}; it has to be UTF8");
-        return Err(StoreError::Version(text).into());
-    }
     // Tables may be made while others wait for the lock: no time-out, this once.
     transaction.batch("SET LOCAL lock_timeout TO 0; SET LOCAL statement_timeout TO 0").await?;
     let lock = "SELECT pg_advisory_xact_lock(hashtext('tasklane schema'), hashtext($1))";

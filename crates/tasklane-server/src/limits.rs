@@ -128,3 +128,8 @@ pub const TRACE_FAILURES_LOGGED_EVERY: Duration = Duration::from_secs(60);
 pub const SLOW_CALLS_LOGGED_MAX: u32 = 20;
 /// How long that is.
 pub const SLOW_CALLS_LOGGED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Tasks that applications asked for inside the store, admitted in one write.
+pub const REQUESTS_AT_ONCE: usize = 100;
+/// How often a server looks for them.
+pub const REQUESTS_LOOKED_FOR_EVERY: Duration = Duration::from_millis(250);

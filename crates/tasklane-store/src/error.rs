@@ -11,6 +11,10 @@ pub enum StoreError {
     /// Too much is waiting already; nothing was written. Try again in a moment.
     #[error("the store is overloaded: {0}")]
     Overloaded(String),
+    /// One of several units was in the way of the others; nothing was written. Each may succeed by
+    /// itself: see [`apart`](crate::apart). Never the answer to a single one.
+    #[error("one unit was in the way of the others: {0}")]
+    Obstructed(String),
     /// No space left; nothing was written. Settles may still succeed.
     #[error("the store is full: {0}")]
     Full(String),

@@ -7,6 +7,7 @@
 //!
 //! Nothing here knows of SQL, Redis or HTTP.
 
+mod apart;
 pub mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -19,6 +20,7 @@ mod request;
 mod stats;
 mod store;
 
+pub use apart::apart;
 pub use error::{ApiKeyRefusal, StoreError, SubmitProblem, SubmitRefusal, WorkerRefusal};
 pub use feed::{
     Cursor, FeedEvent, FeedPage, Position, QueueChange, Reason, Subject, TaskNotice, WorkerChange,
@@ -27,8 +29,8 @@ pub use figures::{Figures, Spread, Tally};
 pub use maintenance::{Maintained, maintain};
 pub use query::{AuditFrom, Filter, Page, PageCursor, Query, StoredTask, Trail};
 pub use request::{
-    Changed, ClaimRequest, Claimed, Direction, LeaseRef, Leases, Overdue, Prune, Pruned, Renewal,
-    Renewed, Submission, Submitted,
+    Admit, Changed, ClaimRequest, Claimed, Direction, LeaseRef, Leases, Overdue, Prune, Pruned,
+    Renewal, Renewed, Requested, Submission, Submitted,
 };
 pub use stats::{LaneStats, QueueState, Stats};
 pub use store::{Answer, Durability, ExecutedAndClaimed, Finding, Signal, Status, Store};

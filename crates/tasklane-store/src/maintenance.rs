@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tasklane_core::{Command, Intent, WorkerId, limits};
 
+use crate::apart::apart;
 use crate::error::StoreError;
 use crate::request::Direction;
 use crate::store::Store;
@@ -33,10 +34,25 @@ pub async fn maintain(store: &dyn Store) -> Result<Maintained, StoreError> {
         let mut changed = 0;
         if slice > 0 {
             let unassigns: Vec<_> = overdue.commands.iter().map(is_unassign).collect();
-            let verdicts = store.execute(overdue.commands).await?;
-            changed = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
-            let both = verdicts.iter().zip(unassigns);
-            done.unassigned += both.filter(|(verdict, is)| *is && verdict.is_ok()).count();
+            let verdicts = apart(overdue.commands, |commands| store.execute(commands)).await;
+            let (mut obstructed, mut last) = (0, None);
+            for (verdict, is_unassign) in verdicts.into_iter().zip(unassigns) {
+                match verdict {
+                    Ok(Ok(_)) => {
+                        changed += 1;
+                        done.unassigned += usize::from(is_unassign);
+                    }
+                    Ok(Err(_)) => {}
+                    Err(error) => {
+                        obstructed += 1;
+                        last = Some(error);
+                    }
+                }
+            }
+            // What stands in its own way is looked at again; others must not wait for it.
+            if let (Some(error), true) = (last, obstructed == slice) {
+                return Err(error);
+            }
         }
         // All are queued before the first is awaited, so that they share a write.
         let dead = |worker: &WorkerId| store.direct(*worker, Direction::DeclareDead);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tasklane_core::{
-    Admission, CapabilitySet, Command, Draft, Health, LeaseToken, Retention, StateName, Task,
-    TaskId, Timestamp, WorkerId, WorkerState,
+    Admission, CapabilitySet, Command, Draft, Health, Invalid, LeaseToken, NewTask, Retention,
+    StateName, Task, TaskId, Timestamp, WorkerId, WorkerState,
 };
 
 /// Tasks that are admitted or refused together.
@@ -29,6 +29,29 @@ pub struct Submitted {
     /// What the store added to the draft of a new task: with it, [`Task::admitted`] gives the task
     /// as it was stored. `None` for one that was there before.
     pub admission: Option<Admission>,
+}
+
+/// A task that an application has asked for inside the store itself, in its language and in a
+/// transaction of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Requested {
+    /// Which request.
+    pub number: u64,
+    /// What it asks for; where that makes no sense, as much of it as does.
+    pub task: NewTask,
+    /// What makes no sense.
+    pub problem: Option<Invalid>,
+}
+
+/// What is to become of such a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Admit {
+    /// Which request.
+    pub number: u64,
+    /// The task.
+    pub draft: Draft,
+    /// Why it is refused; it is a dead letter then.
+    pub problem: Option<Invalid>,
 }
 
 /// A worker asks for tasks.

@@ -14,8 +14,8 @@ use crate::feed::{Cursor, FeedPage, Position};
 use crate::figures::Figures;
 use crate::query::{AuditFrom, Page, Query, StoredTask, Trail};
 use crate::request::{
-    Changed, ClaimRequest, Claimed, Direction, Overdue, Prune, Pruned, Renewal, Renewed,
-    Submission, Submitted,
+    Admit, Changed, ClaimRequest, Claimed, Direction, Overdue, Prune, Pruned, Renewal, Renewed,
+    Requested, Submission, Submitted,
 };
 use crate::stats::{QueueState, Stats};
 
@@ -43,6 +43,24 @@ pub trait Store: Send + Sync + 'static {
         &self,
         submissions: Vec<Submission>,
     ) -> Answer<'_, Vec<Result<Vec<Submitted>, SubmitRefusal>>>;
+
+    /// Whether applications may ask for tasks inside the store itself.
+    fn takes_requests(&self) -> bool {
+        false
+    }
+
+    /// Tasks that were asked for so, and that nobody has admitted yet; at most `limit`.
+    fn requested(&self, limit: usize) -> Answer<'_, Vec<Requested>> {
+        let _ = limit;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Admits them, or makes dead letters of what is not acceptable: each once, by whoever is first.
+    /// Says which of these it was that brought them in.
+    fn admit(&self, requests: Vec<Admit>) -> Answer<'_, Vec<bool>> {
+        let nobody = requests.iter().map(|_| false).collect();
+        Box::pin(std::future::ready(Ok(nobody)))
+    }
 
     /// Hands the next tasks to workers, by S8, up to their free capacity. Never waits for tasks.
     /// Payloads are bounded by [`CLAIM_BYTES_MAX`](tasklane_core::limits::CLAIM_BYTES_MAX): a request

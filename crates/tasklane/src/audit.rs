@@ -56,8 +56,8 @@ enum Command {
 
 pub(crate) async fn run(arguments: &Arguments) -> Outcome {
     match &arguments.command {
-        Command::List { limit, place, shown } => list(*limit, &place.open()?, *shown).await?,
-        Command::Verify { noted, place } => verify(*noted, &place.open()?).await?,
+        Command::List { limit, place, shown } => list(*limit, &place.open().await?, *shown).await?,
+        Command::Verify { noted, place } => verify(*noted, &place.open().await?).await?,
     }
     Ok(DONE)
 }

@@ -104,19 +104,19 @@ pub(crate) async fn run(arguments: &Arguments) -> Outcome {
             let reach = Reach { queues: names(queues)?, types: names(types)? };
             let scope = |verb: &Verb| Scope { verb: *verb, reach: reach.clone() };
             let grants = Grants::new(scopes.iter().map(scope))?;
-            create(name, grants, *expires, &place.open()?).await?;
+            create(name, grants, *expires, &place.open().await?).await?;
         }
-        Command::List { place, shown } => list(&place.open()?, *shown).await?,
+        Command::List { place, shown } => list(&place.open().await?, *shown).await?,
         Command::Revoke { id, consent, place } => {
             consent.ask(&format!("the key {id} will open nothing any more"))?;
-            revoke(*id, &place.open()?).await?;
+            revoke(*id, &place.open().await?).await?;
         }
     }
     Ok(DONE)
 }
 
 async fn bootstrap(name: &str, store: &StorePlace) -> anyhow::Result<()> {
-    let store = store.open()?;
+    let store = store.open().await?;
     let now = store.now();
     let opens = |key: &ApiKey| key.is_good(now) && key.grants.reach(Verb::Admin).is_some();
     if let Some(key) = store.api_keys().await?.into_iter().find(opens) {

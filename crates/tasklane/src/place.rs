@@ -29,7 +29,7 @@ pub(crate) struct Where {
 
 #[derive(Debug, Args)]
 pub(crate) struct StorePlace {
-    /// Without a server: the store itself, while no server has it open. As the server's own setting,
+    /// Without a server: the store itself; one in files only while no server has it open. As the server's own setting,
     /// it can also stand in a file or in TASKLANE_STORE.
     #[arg(long, value_name = "STORE", help_heading = "Store")]
     store: Option<String>,
@@ -42,22 +42,22 @@ pub(crate) struct StorePlace {
 pub(crate) enum Place {
     /// A server.
     Server(Client),
-    /// A store that nobody else has open.
+    /// A store, opened here.
     Store(Arc<dyn Store>),
 }
 
 impl Where {
     /// The store if it is named by a flag; else the server that is named; else the store.
-    pub(crate) fn open(&self) -> anyhow::Result<Place> {
+    pub(crate) async fn open(&self) -> anyhow::Result<Place> {
         if self.store.is_named() && self.server.is_given() {
             return Err(usage("give a server or a store, not both"));
         }
         if self.store.is_named() {
-            return self.store.open().map(Place::Store);
+            return self.store.open().await.map(Place::Store);
         }
         match self.server.named()? {
             Some(target) => target.client().map(Place::Server),
-            None => self.store.open().map(Place::Store),
+            None => self.store.open().await.map(Place::Store),
         }
     }
 }
@@ -76,16 +76,16 @@ impl StorePlace {
     }
 
     /// The store itself.
-    pub(crate) fn open(&self) -> anyhow::Result<Arc<dyn Store>> {
-        self.open_or(ASK_THE_SERVER)
+    pub(crate) async fn open(&self) -> anyhow::Result<Arc<dyn Store>> {
+        self.open_or(ASK_THE_SERVER).await
     }
 
     /// The same for what no server can do.
-    pub(crate) fn open_alone(&self) -> anyhow::Result<Arc<dyn Store>> {
-        self.open_or(LOOK_AT_A_COPY)
+    pub(crate) async fn open_alone(&self) -> anyhow::Result<Arc<dyn Store>> {
+        self.open_or(LOOK_AT_A_COPY).await
     }
 
-    fn open_or(&self, instead: &'static str) -> anyhow::Result<Arc<dyn Store>> {
+    async fn open_or(&self, instead: &'static str) -> anyhow::Result<Arc<dyn Store>> {
         let (place, options) = self.address()?;
         if place.starts_with("memory:") {
             bail!(
@@ -94,7 +94,7 @@ impl StorePlace {
                  which makes a first key and shows it"
             );
         }
-        let opened = store::open(&place, &options);
+        let opened = store::open(&place, &options).await;
         opened.map_err(|error| match error.downcast_ref::<StoreError>() {
             Some(StoreError::Locked(_)) => error.context(instead),
             _ => error,

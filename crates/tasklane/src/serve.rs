@@ -22,6 +22,7 @@ use crate::{keys, log, machine, store};
 pub(crate) const EXAMPLE: &str = "\
 Examples:
   tasklane serve                                  # ./tasklane-data, 127.0.0.1:7170
+  tasklane serve --store postgres://tasklane@db.example.org/tasks
   tasklane serve --config tasklane.toml --log-format json
   TASKLANE_BREAKER_FAILURES=10 tasklane serve     # every setting has a name in the environment
 
@@ -55,7 +56,7 @@ pub(crate) async fn serve(
     let tls = tls.map(Tls::open).transpose()?;
     let tracer = traces.map(Tracer::open).transpose()?;
     let tokens = tokens.read().map_err(anyhow::Error::msg)?;
-    let store = store::open(&place, &options)?;
+    let store = store::open(&place, &options).await?;
     let listener =
         TcpListener::bind(&listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;

@@ -1,10 +1,11 @@
 //! The crash test: kills a store under load again and again, and checks what it promised.
 //!
 //! `cargo run --release -p tasklane-proof --bin crash -- [--restarts N] [--seed S]
-//! [--report FILE] [--tasks N] [--look-every N] [--chapter N] [--folder FOLDER]`
+//! [--report FILE] [--tasks N] [--look-every N] [--chapter N] [--folder FOLDER]
+//! [--store sqlite|postgres] [--servers N]`
 //!
 //! Ends with 0 if every promise was kept, with 1 and the ids of the tasks if one was not, and
-//! with 2 if the test itself could not run. Started as `crash child --store FOLDER` it is the
+//! with 2 if the test itself could not run. Started as `crash child --store PLACE` it is the
 //! process that is killed.
 
 use std::collections::BTreeMap;
@@ -15,7 +16,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tasklane_proof::Failure;
 use tasklane_proof::checker::{Class, Violation};
-use tasklane_proof::parent::{Observer, Outcome, Settings, run};
+use tasklane_proof::parent::{Engine, Observer, Outcome, Settings, run};
+use tasklane_proof::place::Place;
 use tasklane_proof::report::Report;
 
 /// Violations of one class that are printed.
@@ -43,8 +45,8 @@ fn main() -> ExitCode {
 
 fn serve(mut arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
     match (arguments.next().as_deref(), arguments.next()) {
-        (Some("--store"), Some(folder)) => tasklane_proof::child::serve(Path::new(&folder)),
-        _ => Err("a child needs --store FOLDER".into()),
+        (Some("--store"), Some(place)) => tasklane_proof::child::serve(&Place::parse(&place)),
+        _ => Err("a child needs --store FOLDER or an address".into()),
     }
 }
 
@@ -61,6 +63,8 @@ fn test(arguments: impl Iterator<Item = String>) -> Result<bool, Failure> {
         tasks: options.tasks,
         look_every: options.look_every,
         chapter: options.chapter,
+        engine: options.engine,
+        servers: options.servers,
     };
     println!("crash: {} restarts, seed {}", settings.restarts, settings.seed);
     let mut progress = Progress { of: settings.restarts, bar: std::io::stdout().is_terminal() };
@@ -86,6 +90,8 @@ struct Arguments {
     tasks: u64,
     look_every: u64,
     chapter: u64,
+    engine: Engine,
+    servers: usize,
 }
 
 impl Arguments {
@@ -99,6 +105,8 @@ impl Arguments {
             tasks: 0,
             look_every: 50,
             chapter: 200,
+            engine: Engine::Sqlite,
+            servers: 3,
         };
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -109,6 +117,14 @@ impl Arguments {
                 "--tasks" => parsed.tasks = number()?,
                 "--look-every" => parsed.look_every = number()?,
                 "--chapter" => parsed.chapter = number()?,
+                "--servers" => parsed.servers = number()? as usize,
+                "--store" => {
+                    parsed.engine = match value.as_str() {
+                        "sqlite" => Engine::Sqlite,
+                        "postgres" => Engine::Postgres,
+                        _ => return Err(format!("--store {value}: sqlite or postgres").into()),
+                    }
+                }
                 "--report" => parsed.report = Some(value.into()),
                 "--folder" => parsed.folder = Some(value.into()),
                 _ => return Err(format!("{name} is not an option").into()),

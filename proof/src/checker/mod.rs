@@ -49,6 +49,8 @@ pub enum Class {
     Stuck,
     /// A submission was refused, though none in these tests deserves it.
     Refused,
+    /// A follower of the feed was not told of every change, in order (S17).
+    Missed,
     /// The store failed, or its own check found something (S18).
     Trouble,
 }
@@ -69,6 +71,7 @@ impl Class {
             Self::Forgotten => "forgotten",
             Self::Stuck => "stuck",
             Self::Refused => "refused",
+            Self::Missed => "missed",
             Self::Trouble => "trouble",
         }
     }
@@ -190,7 +193,7 @@ fn tally(calls: &Calls<'_>, stories: &Stories<'_>, stored: &HashMap<TaskId, &Sto
         counts.claims += story.claims.len() as u64;
     }
     for call in calls.iter() {
-        if !matches!(call.answer, None | Some(Answer::Trouble(_))) {
+        if !matches!(call.answer, None | Some(Answer::Trouble(_) | Answer::Unknown(_))) {
             continue;
         }
         match call.operation {

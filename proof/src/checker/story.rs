@@ -47,7 +47,10 @@ impl<'a> Calls<'a> {
                     let known = open.remove(call).and_then(|position| calls.get_mut(position));
                     match known {
                         Some(call) => {
-                            call.window.end = line;
+                            // It may yet take effect: its window stays open.
+                            if !matches!(answer, Answer::Unknown(_)) {
+                                call.window.end = line;
+                            }
                             call.answer = Some(answer);
                         }
                         None => findings

@@ -47,6 +47,7 @@ fn stored(number: u64, state: StateName, marks: &[Mark]) -> Stored {
         state,
         fence: fences.max().unwrap_or(0),
         marks: [&[Mark::Moved], marks].concat(),
+        kinds: Vec::new(),
     }
 }
 

@@ -25,7 +25,9 @@ pub enum Answer {
     },
     /// It was refused, and nothing was changed.
     Refused(String),
-    /// The store failed; what became of the call is not known.
+    /// The store was away, or its answer was: it may have been done, and may yet be.
+    Unknown(String),
+    /// The store failed, which it must not; what became of the call is not known.
     Trouble(String),
 }
 
@@ -67,6 +69,7 @@ impl fmt::Display for Answer {
             }
             Self::Changed { state, repeated } => write!(f, "changed {state} {repeated}"),
             Self::Refused(why) => write!(f, "refused {}", one_line(why)),
+            Self::Unknown(why) => write!(f, "unknown {}", one_line(why)),
             Self::Trouble(why) => write!(f, "trouble {}", one_line(why)),
         }
     }
@@ -86,6 +89,7 @@ impl FromStr for Answer {
                 Self::Changed { state, repeated: words.value()? }
             }
             "refused" => Self::Refused(words.remainder().to_owned()),
+            "unknown" => Self::Unknown(words.remainder().to_owned()),
             "trouble" => Self::Trouble(words.remainder().to_owned()),
             _ => return Err(words.malformed()),
         })

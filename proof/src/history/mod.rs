@@ -140,6 +140,7 @@ mod tests {
             "answer 5 changed dead_letter false".into(),
             "answer 6 refused the lease was lost or never held".into(),
             "answer 7 trouble the store is closed".into(),
+            "answer 7 unknown the commit was not answered".into(),
             "killed".into(),
         ] {
             assert_eq!(line.parse::<Record>().unwrap().to_string(), line);

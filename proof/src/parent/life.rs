@@ -14,6 +14,7 @@ use super::load::Load;
 use crate::Failure;
 use crate::child::READY;
 use crate::history::History;
+use crate::place::Place;
 
 /// The signal that nobody can catch.
 const SIGKILL: i32 = 9;
@@ -30,10 +31,16 @@ pub(super) enum Kill {
 impl Kill {
     /// Mostly 5 to 60 ms into the load; one in eight while the store is being opened.
     pub(super) fn choose(random: &mut SeededRandom) -> Self {
+        Self::choose_at(1, random)
+    }
+
+    /// The same for a store that is so many times slower.
+    pub(super) fn choose_at(pace: u64, random: &mut SeededRandom) -> Self {
+        let micros = |micros: u64| Duration::from_micros(micros * pace);
         if random.below(8) == 0 {
-            Self::AfterStart(Duration::from_micros(random.below(12_000)))
+            Self::AfterStart(micros(random.below(12_000)))
         } else {
-            Self::AfterReady(Duration::from_micros(5_000 + random.below(55_000)))
+            Self::AfterReady(micros(5_000 + random.below(55_000)))
         }
     }
 }
@@ -52,7 +59,7 @@ pub(super) enum Lived {
 /// Starts a child on `store`, puts the load on it and kills it.
 pub(super) fn live(
     program: &Path,
-    store: &Path,
+    store: &Place,
     history: &Mutex<History>,
     load: &mut Load,
     kill: Kill,
@@ -62,7 +69,7 @@ pub(super) fn live(
     let mut child = Command::new(program)
         .arg("child")
         .arg("--store")
-        .arg(store)
+        .arg(store.argument())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -74,7 +81,10 @@ pub(super) fn live(
         Kill::AfterReady(after) => under_load(&mut child, history, load, started, after, random),
     };
     let status = end(&mut child)?;
-    guard(history).killed()?;
+    // What it sent to a database may still be carried out.
+    if let Place::Folder(_) = store {
+        guard(history).killed()?;
+    }
     let ready_after = served?;
     Ok(match (status.signal(), ready_after) {
         (Some(SIGKILL), Some(ready_after)) => Lived::Killed(ready_after),

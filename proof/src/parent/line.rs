@@ -12,6 +12,7 @@ use tasklane_store::Store;
 use crate::Failure;
 use crate::history::{Answer, History, Operation, Words};
 use crate::perform::perform;
+use crate::place::Place;
 
 /// The child is gone: the outcome of the call is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +77,7 @@ impl Caller for Line<'_> {
 
 /// A store in the parent's own hands.
 pub(super) struct Direct<'a> {
+    pub(super) place: &'a Place,
     pub(super) history: &'a Mutex<History>,
     pub(super) store: &'a Arc<dyn Store>,
 }
@@ -83,7 +85,7 @@ pub(super) struct Direct<'a> {
 impl Caller for Direct<'_> {
     fn call(&self, _: usize, operation: &Operation) -> Result<Answer, Gone> {
         let call = guard(self.history).intend(operation).map_err(|_| Gone)?;
-        let answer = perform(self.store, operation);
+        let answer = perform(self.place, self.store, operation);
         guard(self.history).answered(call, &answer).map_err(|_| Gone)?;
         Ok(answer)
     }

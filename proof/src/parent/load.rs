@@ -1,7 +1,8 @@
 //! The load of one life: who makes calls, and what they know of each other.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tasklane_core::{Random as _, SeededRandom, TaskId};
 
@@ -13,13 +14,14 @@ use crate::history::Answer;
 const PRODUCERS: usize = 4;
 const WORKERS: usize = 12;
 const OPERATORS: usize = 2;
+const REST: Duration = Duration::from_millis(20);
 /// Ids remembered for operators to choose from.
 const REMEMBERED_MAX: usize = 256;
 
 /// What the clients know together.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    pub(super) numbers: Numbers,
+    pub(super) numbers: Arc<Numbers>,
     submitted: Mutex<VecDeque<TaskId>>,
     ended: Mutex<VecDeque<TaskId>>,
 }
@@ -59,9 +61,14 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn new() -> Self {
+        Self::beside(Arc::default())
+    }
+
+    /// One of several loads on one store: ids and keys are used once among them all.
+    pub(super) fn beside(numbers: Arc<Numbers>) -> Self {
         let producers = (0..PRODUCERS).map(|_| Producer::default()).collect();
         let workers = (0..WORKERS).map(|_| Worker::default()).collect();
-        Self { known: Known::default(), producers, workers }
+        Self { known: Known { numbers, ..Known::default() }, producers, workers }
     }
 
     /// Lets every client make calls at the same time until the child is gone.
@@ -87,6 +94,11 @@ impl Load {
             }
         });
     }
+}
+
+/// Before a store that is away is asked again.
+pub(super) fn rest() {
+    std::thread::sleep(REST);
 }
 
 fn remember(ids: &mut VecDeque<TaskId>, id: TaskId) {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tasklane_core::{SeededRandom, StateName};
-use tasklane_sqlite::SqliteStore;
 use tasklane_store::conformance::block_on;
 use tasklane_store::{Store, maintain};
 
@@ -14,12 +13,14 @@ use super::line::{Caller, Direct, Gone, guard};
 use super::load::Known;
 use crate::Failure;
 use crate::checker::{self, Counts, Verdict, Violation};
-use crate::content;
+use crate::content::{self, Stored};
 use crate::history::{Answer, Ending, History, Hold, Operation};
-use crate::perform::options;
+use crate::place::Place;
 
 /// Workers of a drain: enough for a commit to carry many settles.
 const DRAINERS: usize = 48;
+/// Of a database: as many as it serves within the time of a lease.
+const DRAINERS_OF_DATABASE: usize = 10;
 /// Tasks that one of them claims at once.
 const CLAIM_TASKS: usize = 16;
 /// What has not ended after this long is stuck.
@@ -33,37 +34,38 @@ pub(super) struct Looked {
     pub(super) verdict: Verdict,
     /// What the history amounted to before the drain.
     pub(super) before: Counts,
-    pub(super) tasks: u64,
+    /// Every task, as it is in the end.
+    pub(super) content: Vec<Stored>,
 }
 
 /// Opens the store, checks it, works off all that is left and judges what there is then.
 pub(super) fn look(
-    store: &Path,
+    place: &Place,
     history: &Mutex<History>,
     history_path: &Path,
 ) -> Result<Looked, Failure> {
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(store, &options())?);
+    let store = place.open()?;
     let before = checker::count(&History::read(history_path)?);
     let mut findings = findings(&store, "after the kill")?;
-    drain(&store, history)?;
+    drain(place, &store, history)?;
     findings.extend(self::findings(&store, "after the drain")?);
     guard(history).sync()?;
     let content = content::read(&store)?;
     let mut verdict = checker::check(&History::read(history_path)?, &content);
     verdict.violations.extend(findings);
-    Ok(Looked { verdict, before, tasks: content.len() as u64 })
+    Ok(Looked { verdict, before, content })
 }
 
 /// Submits tasks before the first life, so that restarts meet a full store.
 pub(super) fn fill(
-    store: &Path,
+    place: &Place,
     history: &Mutex<History>,
     known: &Known,
     tasks: u64,
     random: &mut SeededRandom,
 ) -> Result<(), Failure> {
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(store, &options())?);
-    let direct = Direct { history, store: &store };
+    let store = place.open()?;
+    let direct = Direct { place, history, store: &store };
     let mut left = tasks;
     while left > 0 {
         let count = left.min(FILL_TASKS);
@@ -83,13 +85,17 @@ fn findings(store: &Arc<dyn Store>, when: &str) -> Result<Vec<Violation>, Failur
 }
 
 /// Completes tasks until none is live, or until time is up; the checker names what is left.
-fn drain(store: &Arc<dyn Store>, history: &Mutex<History>) -> Result<(), Failure> {
-    let (direct, drained) = (&Direct { history, store }, &AtomicBool::new(false));
+fn drain(place: &Place, store: &Arc<dyn Store>, history: &Mutex<History>) -> Result<(), Failure> {
+    let (direct, drained) = (&Direct { place, history, store }, &AtomicBool::new(false));
+    let (drainers, drain_max) = match place {
+        Place::Folder(_) => (DRAINERS, DRAIN_MAX),
+        Place::Postgres(_) => (DRAINERS_OF_DATABASE, DRAIN_MAX * 20),
+    };
     std::thread::scope(|scope| {
-        let drainers: Vec<_> = (0..DRAINERS)
+        let drainers: Vec<_> = (0..drainers)
             .map(|connection| scope.spawn(move || drain_some(direct, connection, drained)))
             .collect();
-        let waited = wait_until_drained(store);
+        let waited = wait_until_drained(store, drain_max);
         drained.store(true, Ordering::Relaxed);
         for drainer in drainers {
             let drained = drainer.join().map_err(|_| "a worker of the drain panicked")?;
@@ -99,9 +105,9 @@ fn drain(store: &Arc<dyn Store>, history: &Mutex<History>) -> Result<(), Failure
     })
 }
 
-fn wait_until_drained(store: &Arc<dyn Store>) -> Result<(), Failure> {
+fn wait_until_drained(store: &Arc<dyn Store>, drain_max: Duration) -> Result<(), Failure> {
     let started = Instant::now();
-    while started.elapsed() < DRAIN_MAX {
+    while started.elapsed() < drain_max {
         block_on(maintain(&**store))?;
         let stats = block_on(store.stats())?;
         let live = StateName::ALL.into_iter().filter(|state| !state.is_terminal());

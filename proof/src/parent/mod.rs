@@ -2,6 +2,7 @@
 //!
 //! - `line` calls and their way into the history; `load`, `producer` and `worker` who makes them
 //! - `life` one life of the child; `look` what is checked between two lives
+//! - `several` children that share a database, and a follower of its feed
 //! - here: the run as a whole
 //!
 //! A run is cut into chapters, each with a store and a history of its own, so that the time of a
@@ -12,6 +13,7 @@ mod line;
 mod load;
 mod look;
 mod producer;
+mod several;
 mod worker;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +25,7 @@ use tasklane_core::{Random as _, SeededRandom};
 use crate::Failure;
 use crate::checker::{Counts, Violation};
 use crate::history::History;
+use crate::place::Place;
 use crate::report::Report;
 use life::{Kill, Lived, live};
 use load::Load;
@@ -44,10 +47,23 @@ pub struct Settings {
     pub look_every: u64,
     /// Restarts of one store.
     pub chapter: u64,
+    /// Which store.
+    pub engine: Engine,
+    /// How many children at a time, where they can share a store.
+    pub servers: usize,
+}
+
+/// A store that can be tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// In files.
+    Sqlite,
+    /// In a database of the run's own, which is restarted too.
+    Postgres,
 }
 
 /// Who watches a run.
-pub trait Observer {
+pub trait Observer: Send {
     /// A child was killed.
     fn killed(&mut self, report: &Report) {
         let _ = report;
@@ -73,6 +89,9 @@ pub struct Outcome {
 
 /// Runs the whole test.
 pub fn run(settings: &Settings, observer: &mut dyn Observer) -> Result<Outcome, Failure> {
+    if settings.engine == Engine::Postgres {
+        return several::run(settings, observer);
+    }
     let started = Instant::now();
     let mut random = SeededRandom::new(settings.seed);
     let mut report = Report { seed: settings.seed, ..Report::default() };
@@ -117,7 +136,7 @@ impl<'a> Chapter<'a> {
         let history = Mutex::new(History::create(&folder.join("history"))?);
         let load = Load::new();
         if settings.tasks > 0 {
-            let store = folder.join("store");
+            let store = Place::Folder(folder.join("store"));
             look::fill(&store, &history, &load.known, settings.tasks, &mut random)?;
         }
         let seen = (0, Counts::default());
@@ -148,6 +167,7 @@ impl<'a> Chapter<'a> {
         let kill = Kill::choose(&mut self.random);
         let mut random = SeededRandom::new(self.random.next_u64());
         let program = &self.settings.program;
+        let store = &Place::Folder(store.to_owned());
         let lived = live(program, store, &self.history, &mut self.load, kill, &mut random)?;
         self.report.restarts += 1;
         match lived {
@@ -162,18 +182,19 @@ impl<'a> Chapter<'a> {
     }
 
     fn look(&mut self, store: &Path, history: &Path) -> Result<Vec<Violation>, Failure> {
-        let looked = match look::look(store, &self.history, history) {
+        let looked = match look::look(&Place::Folder(store.to_owned()), &self.history, history) {
             Ok(looked) => looked,
             // A store that cannot be opened, read or drained has broken its word too.
             Err(failure) => return Ok(vec![Violation::trouble(failure.to_string())]),
         };
         let counts = looked.verdict.counts;
         self.report.looks += 1;
-        self.report.tasks += looked.tasks.saturating_sub(self.seen.0);
+        let tasks = looked.content.len() as u64;
+        self.report.tasks += tasks.saturating_sub(self.seen.0);
         let under_load = looked.before.minus(&self.seen.1);
         self.report.completions_under_load += under_load.completions;
         self.report.counts.add(&counts.minus(&self.seen.1));
-        self.seen = (looked.tasks, counts);
+        self.seen = (tasks, counts);
         Ok(looked.verdict.violations)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tasklane_core::{Random as _, SeededRandom, TaskId};
 
 use super::line::{Caller, Gone};
-use super::load::Known;
+use super::load::{Known, rest};
 use crate::history::{Answer, Operation, Plan};
 
 /// Tasks of one batch at most.
@@ -63,6 +63,8 @@ impl Producer {
                     known.submitted(taken.iter().map(|taken| taken.id));
                     self.acknowledged = self.unanswered.take().unwrap_or_default();
                 }
+                // Nobody knows: it is sent again, as long as somebody listens.
+                Ok(Answer::Unknown(_)) => rest(),
                 // The checker sees it in the history.
                 Ok(_) => self.unanswered = None,
             }

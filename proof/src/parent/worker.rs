@@ -3,7 +3,7 @@
 use tasklane_core::{SeededRandom, StateName, TaskId, WorkerId};
 
 use super::line::{Caller, Gone};
-use super::load::Known;
+use super::load::{Known, rest};
 use crate::history::{Answer, Ending, Hold, Operation};
 
 /// Tasks of one claim at most.
@@ -64,6 +64,7 @@ impl Worker {
                 let hold = Hold { task: grant.task, token: grant.token };
                 Work { hold, started: auto_start, ending: None }
             })),
+            Answer::Unknown(_) => rest(),
             // Declared dead: a new life begins with a new id.
             _ => self.id = None,
         }
@@ -85,7 +86,13 @@ impl Worker {
             }
             let ending = *work.ending.get_or_insert_with(|| choose(random));
             let settle = Operation::Settle(work.hold, ending);
-            known.changed(work.hold.task, &caller.call(connection, &settle)?);
+            let answer = caller.call(connection, &settle)?;
+            if let Answer::Unknown(_) = answer {
+                // Decided, and told again.
+                rest();
+                return Ok(());
+            }
+            known.changed(work.hold.task, &answer);
             if random.below(8) == 0 {
                 caller.call(connection, &settle)?;
             }

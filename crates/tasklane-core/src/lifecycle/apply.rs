@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::event::{Death, Entry, Event, EventKind, Update};
 use crate::id::{Place, Stamp};
-use crate::state::{Lease, State, StateName};
+use crate::state::{DeadReason, Lease, State, StateName};
 use crate::task::{Counts, Task};
 
 /// An event that the state diagram does not allow there: a damaged trail, or a bug.
@@ -65,7 +65,9 @@ impl Task {
                 self.error = Some(Arc::new(failure.summary()));
                 self.count_attempt();
             }
-            (Event::Failed(death), state) if may_die(state, death) => {
+            (Event::Failed(death), state)
+                if may_die(state, death) && death.reason != DeadReason::Refused =>
+            {
                 *state = State::Failed { ended: stamp, reason: death.reason };
                 self.die(death);
             }
@@ -132,6 +134,10 @@ impl Task {
 
     fn die(&mut self, death: &Death) {
         match &death.failure {
+            // Nobody tried.
+            Some(failure) if death.reason == DeadReason::Refused => {
+                self.error = Some(Arc::new(failure.summary()));
+            }
             Some(failure) => {
                 self.error = Some(Arc::new(failure.summary()));
                 self.count_attempt();
@@ -179,11 +185,14 @@ const fn may_update(state: &State, update: &Update) -> bool {
     }
 }
 
-/// Only a running task fails; an assigned one can still lose its last lease.
-const fn may_die(state: &State, death: &Death) -> bool {
+/// Only a running task fails; an assigned one can still lose its last lease, and one that nobody
+/// has had yet be refused.
+fn may_die(state: &State, death: &Death) -> bool {
+    let refused = death.reason == DeadReason::Refused;
     match state {
-        State::Running(_) => true,
-        State::Assigned(_) => death.failure.is_none(),
+        State::Pending { .. } => refused,
+        State::Running(_) => !refused,
+        State::Assigned(_) => !refused && death.failure.is_none(),
         _ => false,
     }
 }

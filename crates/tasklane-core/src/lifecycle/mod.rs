@@ -129,6 +129,7 @@ pub fn decide(
         Intent::TimeOut(token) => lapse::time_out(task, token, moment, random),
         Intent::Unassign(token) => lapse::unassign(task, token, moment),
         Intent::Cancel => operate::cancel(task),
+        Intent::Refuse(why) => operate::refuse(task, why),
         Intent::Retry { reset_attempts, priority } => {
             operate::retry(task, *reset_attempts, *priority, moment)
         }

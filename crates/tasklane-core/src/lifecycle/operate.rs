@@ -1,10 +1,13 @@
 //! What people do to tasks.
 
+use std::sync::Arc;
+
 use crate::error::{Invalid, Problem, Refusal};
-use crate::event::{Event, Update};
+use crate::event::{Death, Event, Update};
+use crate::failure::{ErrorKind, Failure};
 use crate::limits;
 use crate::priority::Priority;
-use crate::state::{CancelReason, State};
+use crate::state::{CancelReason, DeadReason, State};
 use crate::task::Task;
 
 use super::{Decision, Moment, invalid_state};
@@ -21,6 +24,17 @@ pub(super) fn cancel(task: &Task) -> Result<Decision, Refusal> {
             Ok(Decision::Change(Event::Cancelled { reason, settled: None }))
         }
     }
+}
+
+/// Before anybody has had it. It is a dead letter whatever it asked for: nobody waits for an answer
+/// that could tell.
+pub(super) fn refuse(task: &Task, why: &str) -> Result<Decision, Refusal> {
+    if !matches!(task.state, State::Pending { .. }) {
+        return Err(invalid_state(task));
+    }
+    let failure = Some(Arc::new(Failure::new(ErrorKind::Permanent, why)));
+    let death = Death { reason: DeadReason::Refused, failure, settled: None };
+    Ok(Decision::Change(Event::DeadLettered(death)))
 }
 
 pub(super) fn retry(

@@ -11,7 +11,7 @@ use crate::life::Verdict;
 use crate::step;
 
 /// Every pair of states that one event may join.
-pub(crate) const ARROWS: [(Name, Name); 29] = [
+pub(crate) const ARROWS: [(Name, Name); 30] = [
     (Scheduled, Pending),
     (Scheduled, Cancelled),
     (Blocked, Pending),
@@ -21,6 +21,8 @@ pub(crate) const ARROWS: [(Name, Name); 29] = [
     (Pending, Assigned),
     (Pending, Running),
     (Pending, Cancelled),
+    // Taken on trust, and refused.
+    (Pending, DeadLetter),
     (Assigned, Running),
     (Assigned, Pending),
     // Released with a delay.

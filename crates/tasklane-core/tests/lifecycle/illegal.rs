@@ -69,6 +69,7 @@ fn events() -> Vec<(Event, &'static [StateName])> {
     };
     let released = |due_at| Event::Released { due_at, withheld: None, settled: None };
     let replayed = |blocked| Event::Replayed { priority: None, reset_attempts: false, blocked };
+    let refused = Death { reason: DeadReason::Refused, ..death(Some(failure.clone())) };
     let revivable: &[StateName] = &[Failed, Cancelled, DeadLetter];
     vec![
         (Event::Submitted, &[]),
@@ -86,6 +87,8 @@ fn events() -> Vec<(Event, &'static [StateName])> {
         (Event::Failed(death(None)), LEASED),
         (Event::DeadLettered(death(Some(failure))), &[Running]),
         (Event::DeadLettered(death(None)), LEASED),
+        (Event::DeadLettered(refused.clone()), &[Pending]),
+        (Event::Failed(refused), &[]),
         (cancelled(CancelReason::Requested), LIVE),
         (Event::CancelRequested, LEASED),
         (released(None), LEASED),

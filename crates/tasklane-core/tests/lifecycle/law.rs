@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use tasklane_core::lifecycle::{self, Decision, Moment, Repeat};
 use tasklane_core::{
-    CancelReason, Counts, Event, EventKind, Intent, LeaseToken, Outcome, Refusal, SeededRandom,
-    State, StateName, Task, Timestamp, trail,
+    CancelReason, Counts, DeadReason, Event, EventKind, Intent, LeaseToken, Outcome, Refusal,
+    SeededRandom, State, StateName, Task, Timestamp, trail,
 };
 
 use crate::diagram;
@@ -201,7 +201,10 @@ fn counted(before: Counts, event: &Event) -> Counts {
     let mut counts = before;
     let poisoned = matches!(event, Event::Failed(death) | Event::DeadLettered(death)
         if death.failure.is_none());
-    let attempted = event.kind() == EventKind::Completed || event.failure().is_some();
+    // Nobody had it, so nobody tried.
+    let refused =
+        matches!(event, Event::DeadLettered(death) if death.reason == DeadReason::Refused);
+    let attempted = event.kind() == EventKind::Completed || event.failure().is_some() && !refused;
     counts.attempts += u32::from(attempted);
     counts.deliveries += u32::from(event.kind() == EventKind::Claimed);
     counts.replays += u32::from(event.kind() == EventKind::Replayed);

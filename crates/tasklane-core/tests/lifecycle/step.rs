@@ -111,6 +111,7 @@ fn presenting(intent: &Intent, token: LeaseToken) -> Intent {
         free @ (Intent::ComeDue
         | Intent::Expire
         | Intent::Cancel
+        | Intent::Refuse(_)
         | Intent::Retry { .. }
         | Intent::Requeue
         | Intent::Update(_)
@@ -183,6 +184,7 @@ fn any_intent() -> impl Strategy<Value = Intent> {
         1 => Just(Intent::TimeOut(FORGED)),
         1 => Just(Intent::Unassign(FORGED)),
         1 => Just(Intent::Cancel),
+        1 => Just(Intent::Refuse("no".into())),
         2 => retry,
         1 => Just(Intent::Requeue),
         1 => any_update().prop_map(Intent::Update),

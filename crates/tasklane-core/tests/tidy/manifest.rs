@@ -22,10 +22,10 @@ const LAYERS: [(&str, &[&str]); 8] = [
         ],
     ),
 ];
-/// Whom a crate's tests may use besides: a server is tested on a real store, a client against a
+/// Whom a crate's tests may use besides: a server is tested on real stores, a client against a
 /// real server.
 const IN_TESTS: [(&str, &[&str]); 2] = [
-    ("tasklane-server", &["tasklane-sqlite"]),
+    ("tasklane-server", &["tasklane-sqlite", "tasklane-postgres", "tasklane-redis"]),
     ("tasklane-client", &["tasklane-server", "tasklane-sqlite"]),
 ];
 const ENGINES: &[&str] = &["rusqlite", "tokio-postgres", "deadpool-postgres", "redis"];
@@ -150,8 +150,9 @@ mod tests {
             ("tasklane-sqlite", "[dependencies]\ntasklane-server.workspace = true"),
             ("tasklane-server", "[dependencies]\nrusqlite.workspace = true"),
             ("tasklane-server", "[dependencies]\ntasklane-sqlite.workspace = true"),
-            ("tasklane-server", "[dev-dependencies]\ntasklane-postgres.workspace = true"),
+            ("tasklane-server", "[dependencies]\ntasklane-postgres.workspace = true"),
             ("tasklane-server", "[dev-dependencies]\nrusqlite.workspace = true"),
+            ("tasklane-client", "[dev-dependencies]\ntasklane-postgres.workspace = true"),
             ("tasklane-client", "[dependencies]\ntasklane-store.workspace = true"),
             ("tasklane-new", "[dependencies]\nbytes.workspace = true"),
         ] {
@@ -166,6 +167,7 @@ mod tests {
             ("tasklane-store", "[dependencies]\ntasklane-core.workspace = true\ntokio = \"1\""),
             ("tasklane-sqlite", "[dev-dependencies]\ntasklane-store = { workspace = true }"),
             ("tasklane-server", "[dev-dependencies]\ntasklane-sqlite.workspace = true"),
+            ("tasklane-server", "[dev-dependencies]\ntasklane-postgres.workspace = true"),
         ] {
             assert_eq!(misdirected(&manifest(name, good)), Vec::<String>::new(), "{name}: {good}");
         }

@@ -25,8 +25,12 @@ const IMPURE: [&str; 13] = [
 const UNUSED_WORDS: [&str; 10] =
     ["job", "jobs", "ack", "acks", "reserve", "reserved", "morgue", "manager", "util", "utils"];
 /// Where such a word is right after all: what must stand in the line.
-const ALLOWED: [(&str, &str); 3] =
-    [("reserve", ".reserve("), ("util", "_util::"), ("manager", "ConnectionManager")];
+const ALLOWED: [(&str, &str); 4] = [
+    ("reserve", ".reserve("),
+    ("util", "_util::"),
+    ("manager", "ConnectionManager"),
+    ("manager", "deadpool_postgres::"),
+];
 const LEFTOVERS: [&str; 5] = ["todo!", "unimplemented!", "dbg!", "#[ignore", ", ignore)"];
 
 /// I/O, clocks, threads and async.

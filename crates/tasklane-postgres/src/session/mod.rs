@@ -15,6 +15,7 @@ mod overdue;
 mod prune;
 mod queue;
 mod renew;
+mod request;
 mod submit;
 mod table;
 mod worker;

@@ -233,7 +233,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn admit_all(&mut self, admitted: &[(TaskId, &Draft)]) -> Result<(), Fault> {
+    pub(super) async fn admit_all(&mut self, admitted: &[(TaskId, &Draft)]) -> Result<(), Fault> {
         if admitted.is_empty() {
             return Ok(());
         }

@@ -9,10 +9,10 @@ use tasklane_core::{
     Refusal, TaskId, Timestamp, Worker, WorkerId, WorkerSpec, limits,
 };
 use tasklane_store::{
-    Answer, ApiKeyRefusal, AuditFrom, Changed, ClaimRequest, Claimed, Cursor, Direction,
+    Admit, Answer, ApiKeyRefusal, AuditFrom, Changed, ClaimRequest, Claimed, Cursor, Direction,
     Durability, ExecutedAndClaimed, FeedPage, Figures, Finding, Overdue, Page, Prune, Pruned,
-    Query, QueueState, Renewal, Renewed, Signal, Stats, Status, Store, StoreError, StoredTask,
-    Submission, SubmitRefusal, Submitted, Trail, WorkerRefusal,
+    Query, QueueState, Renewal, Renewed, Requested, Signal, Stats, Status, Store, StoreError,
+    StoredTask, Submission, SubmitRefusal, Submitted, Trail, WorkerRefusal,
 };
 use tokio::sync::watch;
 
@@ -45,9 +45,27 @@ impl Store for PostgresStore {
         submissions: Vec<Submission>,
     ) -> Answer<'_, Vec<Result<Vec<Submitted>, SubmitRefusal>>> {
         let submissions = Arc::new(submissions);
-        self.write(Kind::Submit, move |session| {
+        let units = submissions.len();
+        self.write(Kind::Submit, units, move |session| {
             let submissions = Arc::clone(&submissions);
             Box::pin(async move { session.submit(&submissions).await })
+        })
+    }
+
+    fn takes_requests(&self) -> bool {
+        true
+    }
+
+    fn requested(&self, limit: usize) -> Answer<'_, Vec<Requested>> {
+        self.read(move |view| Box::pin(async move { view.requested(limit).await }))
+    }
+
+    fn admit(&self, requests: Vec<Admit>) -> Answer<'_, Vec<bool>> {
+        let units = requests.len();
+        let requests = Arc::new(requests);
+        self.write(Kind::Submit, units, move |session| {
+            let requests = Arc::clone(&requests);
+            Box::pin(async move { session.admit_requested(&requests).await })
         })
     }
 
@@ -56,7 +74,8 @@ impl Store for PostgresStore {
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, Vec<Result<Vec<Claimed>, WorkerRefusal>>> {
         let requests = Arc::new(requests);
-        self.write(Kind::Claim(HashSet::new()), move |session| {
+        let units = requests.len();
+        self.write(Kind::Claim(HashSet::new()), units, move |session| {
             let requests = Arc::clone(&requests);
             Box::pin(async move { claim(session, &requests).await })
         })
@@ -65,7 +84,8 @@ impl Store for PostgresStore {
     fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>> {
         let kind = Kind::Execute(tasks(&commands));
         let commands = Arc::new(commands);
-        self.write(kind, move |session| {
+        let units = commands.len();
+        self.write(kind, units, move |session| {
             let commands = Arc::clone(&commands);
             Box::pin(async move { session.execute(&commands).await })
         })
@@ -77,8 +97,9 @@ impl Store for PostgresStore {
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, ExecutedAndClaimed> {
         let kind = Kind::Claim(tasks(&commands));
+        let units = commands.len().max(requests.len());
         let call = Arc::new((commands, requests));
-        self.write(kind, move |session| {
+        self.write(kind, units, move |session| {
             let call = Arc::clone(&call);
             Box::pin(async move {
                 let (commands, requests) = &*call;
@@ -93,8 +114,9 @@ impl Store for PostgresStore {
     }
 
     fn renew(&self, renewals: Vec<Renewal>) -> Answer<'_, Vec<Result<Renewed, WorkerRefusal>>> {
+        let units = renewals.len();
         let renewals = Arc::new(renewals);
-        self.write(Kind::Other, move |session| {
+        self.write(Kind::Other, units, move |session| {
             let renewals = Arc::clone(&renewals);
             Box::pin(async move { session.renew(&renewals).await })
         })
@@ -102,7 +124,7 @@ impl Store for PostgresStore {
 
     fn overdue(&self, limit: usize) -> Answer<'_, Overdue> {
         let limit = limit.clamp(1, limits::SLICE_TASKS);
-        self.write(Kind::Other, move |session| {
+        self.write(Kind::Other, 1, move |session| {
             Box::pin(async move { session.overdue(limit).await })
         })
     }
@@ -133,7 +155,7 @@ impl Store for PostgresStore {
             return Box::pin(std::future::ready(Err(invalid.into())));
         }
         let spec = Arc::new(spec);
-        let call = self.write(Kind::Other, move |session| {
+        let call = self.write(Kind::Other, 1, move |session| {
             let spec = Arc::clone(&spec);
             Box::pin(async move { session.register(&spec).await })
         });
@@ -145,7 +167,7 @@ impl Store for PostgresStore {
         worker: WorkerId,
         direction: Direction,
     ) -> Answer<'_, Result<(), WorkerRefusal>> {
-        self.write(Kind::Other, move |session| {
+        self.write(Kind::Other, 1, move |session| {
             Box::pin(async move { session.direct(worker, direction).await })
         })
     }
@@ -162,7 +184,7 @@ impl Store for PostgresStore {
         if let Err(invalid) = settings.check() {
             return Box::pin(std::future::ready(Err(invalid.into())));
         }
-        let call = self.write(Kind::Other, move |session| {
+        let call = self.write(Kind::Other, 1, move |session| {
             let queue = queue.clone();
             Box::pin(async move { session.configure(&queue, &settings).await })
         });
@@ -171,7 +193,7 @@ impl Store for PostgresStore {
 
     fn announce_purge(&self, queues: Vec<QueueName>) -> Answer<'_, ()> {
         let queues = Arc::new(queues);
-        self.write(Kind::Other, move |session| {
+        self.write(Kind::Other, 1, move |session| {
             let queues = Arc::clone(&queues);
             Box::pin(async move { session.announce_purge(&queues).await })
         })
@@ -179,7 +201,7 @@ impl Store for PostgresStore {
 
     fn add_api_key(&self, key: NewApiKey) -> Answer<'_, Result<ApiKey, ApiKeyRefusal>> {
         let key = Arc::new(key);
-        self.write(Kind::Other, move |session| {
+        self.write(Kind::Other, 1, move |session| {
             let key = Arc::clone(&key);
             Box::pin(async move { session.add_api_key(&key).await })
         })
@@ -190,14 +212,14 @@ impl Store for PostgresStore {
     }
 
     fn revoke_api_key(&self, id: ApiKeyId) -> Answer<'_, Option<ApiKey>> {
-        self.write(Kind::Other, move |session| {
+        self.write(Kind::Other, 1, move |session| {
             Box::pin(async move { session.revoke_api_key(id).await })
         })
     }
 
     fn append_audit(&self, entries: Vec<AuditEntry>) -> Answer<'_, Vec<AuditRecord>> {
         let entries = Arc::new(entries);
-        self.write(Kind::Other, move |session| {
+        self.write(Kind::Other, 1, move |session| {
             let entries = Arc::clone(&entries);
             Box::pin(async move { session.append_audit(&entries).await })
         })
@@ -242,7 +264,9 @@ impl Store for PostgresStore {
         self.spawn(async move {
             // Events are kept by their numbers.
             shared.sequence().await?;
-            shared.write(move |session| Box::pin(async move { session.prune(&prune).await })).await
+            shared
+                .write(1, move |session| Box::pin(async move { session.prune(&prune).await }))
+                .await
         })
     }
 

@@ -8,18 +8,20 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio_postgres::{AsyncMessage, Config, Connection, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Connection, Socket};
 
 use super::Shared;
+use crate::address::Address;
 use crate::connection::quoted;
+use crate::tls::Encrypted;
 
 /// How long after a connection that failed the next one is tried.
 const REST: Duration = Duration::from_secs(1);
 
 /// Listens and tells until it is stopped.
-pub(super) async fn keep_listening(shared: Arc<Shared>, config: Config, schema: String) {
+pub(super) async fn keep_listening(shared: Arc<Shared>, address: Address, schema: String) {
     loop {
-        if let Err(error) = listen(&shared, &config, &schema).await {
+        if let Err(error) = listen(&shared, &address, &schema).await {
             tracing::debug!(%error, "no notifications for now");
         }
         tokio::time::sleep(REST).await;
@@ -28,15 +30,15 @@ pub(super) async fn keep_listening(shared: Arc<Shared>, config: Config, schema: 
 
 async fn listen(
     shared: &Shared,
-    config: &Config,
+    address: &Address,
     schema: &str,
 ) -> Result<(), tokio_postgres::Error> {
-    let (client, connection) = config.connect(NoTls).await?;
+    let (client, connection) = address.config.connect(address.tls.clone()).await?;
     let heard = Arc::new(Notify::new());
     // Ends with the client, or with the connection.
     let own = Arc::new(AtomicI32::new(0));
     let mut driver = tokio::spawn(drive(connection, Arc::clone(&heard), Arc::clone(&own)));
-    let process: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await?.get(0);
+    let process: i32 = client.query_typed_one("SELECT pg_backend_pid()", &[]).await?.get(0);
     own.store(process, Ordering::Relaxed);
     client.batch_execute(&format!("LISTEN {}", quoted(schema))).await?;
     // Something may have happened before this was heard.
@@ -58,7 +60,7 @@ async fn listen(
 
 /// Keeps a connection going and notes each notification that it brings from others.
 async fn drive(
-    mut connection: Connection<Socket, tokio_postgres::tls::NoTlsStream>,
+    mut connection: Connection<Socket, Encrypted>,
     heard: Arc<Notify>,
     own: Arc<AtomicI32>,
 ) {

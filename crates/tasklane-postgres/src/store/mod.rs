@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use crate::address::Address;
 use crate::connection::{Pool, Transaction};
 use crate::fault::Fault;
 use crate::lanes::Lanes;
@@ -33,8 +34,10 @@ use listen::keep_listening;
 use signal::Signals;
 use turn::{Kind, Turns};
 
-/// How often a call is tried again that another transaction got in the way of.
+/// How often a call is tried that another transaction gets in the way of.
 const TRIES: u32 = 12;
+/// How often a call of one unit is tried that has to wait for a lock.
+const LOCK_TRIES: u32 = 4;
 /// An id so far ahead was chosen by somebody else.
 const OWN_IDS_AHEAD: Duration = Duration::from_secs(86_400);
 
@@ -112,19 +115,20 @@ impl Shared {
         *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = looked;
     }
 
-    /// Runs a call until it is committed, or cannot be.
-    async fn write<T, C>(&self, call: C) -> Result<T, StoreError>
+    /// Runs a call of so many units until it is committed, or cannot be. Where one unit may be in
+    /// the way of the others, that is said soon: its caller sends them apart.
+    async fn write<T, C>(&self, units: usize, call: C) -> Result<T, StoreError>
     where
         C: for<'s, 'c> Fn(&'c mut Session<'s>) -> Call<'c, T>,
     {
         let mut tries = 0;
         loop {
             tries += 1;
-            let outcome = self.write_once(&call).await;
+            let outcome = self.write_once(units, &call).await;
             self.note(outcome.as_ref().err());
             match outcome {
                 Ok(value) => return Ok(value),
-                Err(fault) if fault.may_pass() && tries < TRIES => {
+                Err(fault) if fault.may_pass() && tries < tries_max(&fault, units) => {
                     tracing::debug!(%fault, tries, "a transaction is tried again");
                     // A little later each time, and not all at once.
                     let mut random = &self.random;
@@ -132,28 +136,34 @@ impl Shared {
                     let wait = tasklane_core::Random::next_u64(&mut random) % most;
                     tokio::time::sleep(Duration::from_millis(wait)).await;
                 }
+                Err(fault) if units > 1 && fault.may_be_of_one_unit() => {
+                    return Err(StoreError::Obstructed(fault.to_string()));
+                }
                 Err(fault) => return Err(fault.to_store_error()),
             }
         }
     }
 
-    async fn write_once<T, C>(&self, call: &C) -> Result<T, Fault>
+    async fn write_once<T, C>(&self, units: usize, call: &C) -> Result<T, Fault>
     where
         C: for<'s, 'c> Fn(&'c mut Session<'s>) -> Call<'c, T>,
     {
-        let transaction = self.pool.write().await?;
+        let transaction = self.pool.write_for(units).await?;
         let begun = Instant::now();
         let outcome = async {
             let mut session = Session::open(&transaction, self).await?;
             let value = call(&mut session).await?;
-            Ok((value, session.finish().await?))
+            Ok::<_, Fault>((value, session.finish().await?))
         };
         match outcome.await {
             Ok((value, written)) => {
                 transaction.commit().await?;
-                let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-                self.commit_micros.add(micros);
-                self.commit_events.add(written.events);
+                // A look that changed nothing says nothing of writes.
+                if written.events > 0 {
+                    let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+                    self.commit_micros.add(micros);
+                    self.commit_events.add(written.events);
+                }
                 for known in &written.lanes {
                     self.lanes.add(known.clone());
                 }
@@ -164,7 +174,9 @@ impl Shared {
                 Ok(value)
             }
             Err(fault) => {
-                transaction.roll_back().await;
+                if !fault.is_useless_connection() {
+                    transaction.roll_back().await;
+                }
                 Err(fault)
             }
         }
@@ -207,7 +219,7 @@ impl Shared {
             }
             let own = self.signals.own();
             let transaction = self.pool.write().await?;
-            match sequence(&transaction).await {
+            match sequence(&transaction, &self.random).await {
                 Ok((head, is_behind)) => {
                     transaction.commit().await?;
                     self.signals.numbered(head, own);
@@ -259,27 +271,13 @@ impl PostgresStore {
     /// tables to this version. To be called on a runtime, on which the store then lives.
     pub async fn open(address: &str, options: &Options) -> Result<Self, StoreError> {
         options.rules.check()?;
-        let mut config: tokio_postgres::Config = address.parse().map_err(|_| {
-            let text = "not an address like postgres://user:password@host:5432/database";
-            StoreError::Unavailable(text.into())
-        })?;
-        if config.get_application_name().is_none() {
-            config.application_name("tasklane");
-        }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(Duration::from_secs(5));
-        }
-        let opened = Self::start(address, config, options).await;
+        let opened = Self::start(Address::read(address)?, options).await;
         opened.map_err(|fault| fault.to_store_error())
     }
 
-    async fn start(
-        address: &str,
-        config: tokio_postgres::Config,
-        options: &Options,
-    ) -> Result<Self, Fault> {
+    async fn start(address: Address, options: &Options) -> Result<Self, Fault> {
         let shared = Arc::new(Shared {
-            pool: Pool::new(address, &config, options)?,
+            pool: Pool::open(&address, options).await?,
             lanes: Lanes::default(),
             rules: options.rules,
             random: SharedRandom::default(),
@@ -299,13 +297,13 @@ impl PostgresStore {
         shared.sequence_all().await?;
         let beside = [
             tokio::spawn(keep_sequencing(Arc::clone(&shared), options.look_every)),
-            tokio::spawn(keep_listening(Arc::clone(&shared), config, options.schema.clone())),
+            tokio::spawn(keep_listening(Arc::clone(&shared), address, options.schema.clone())),
         ];
         Ok(Self { shared, runtime: Handle::current(), beside })
     }
 
     /// Begins a call now, in its turn; the answer is awaited later, or not at all.
-    fn write<T, C>(&self, kind: Kind, call: C) -> Answer<'_, T>
+    fn write<T, C>(&self, kind: Kind, units: usize, call: C) -> Answer<'_, T>
     where
         T: Send + 'static,
         C: for<'s, 'c> Fn(&'c mut Session<'s>) -> Call<'c, T> + Send + Sync + 'static,
@@ -314,7 +312,7 @@ impl PostgresStore {
         let shared = Arc::clone(&self.shared);
         self.spawn(async move {
             turn.comes().await;
-            let outcome = shared.write(call).await;
+            let outcome = shared.write(units, call).await;
             drop(turn);
             outcome
         })
@@ -366,6 +364,15 @@ impl Shared {
             *last = (key >> 20, key & 0xF_FFFF);
         }
         Ok(())
+    }
+}
+
+/// How often a call is tried that another transaction got in the way of.
+fn tries_max(fault: &Fault, units: usize) -> u32 {
+    match fault.is_lock() {
+        true if units > 1 => 1,
+        true => LOCK_TRIES,
+        false => TRIES,
     }
 }
 

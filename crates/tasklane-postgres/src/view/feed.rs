@@ -1,6 +1,6 @@
 //! The feed (S17): what was committed is numbered by one sequencer at a time, then read.
 
-use tasklane_core::limits;
+use tasklane_core::{Random, limits};
 use tasklane_store::codec;
 use tasklane_store::{Cursor, FeedPage, Position};
 use tokio_postgres::types::Type;
@@ -15,10 +15,20 @@ const WRITES_AT_ONCE: i64 = 5_000;
 
 /// Numbers what is committed and not numbered, and folds counters. Gives the last number, and
 /// whether there is more to do.
-pub(crate) async fn sequence(transaction: &Transaction) -> Result<(Position, bool), Fault> {
-    let lock =
-        "SELECT pg_advisory_xact_lock(hashtext('tasklane feed'), hashtext(current_schema()))";
+pub(crate) async fn sequence(
+    transaction: &Transaction,
+    mut random: impl Random,
+) -> Result<(Position, bool), Fault> {
+    // Another that is at it does what is to be done here too: worth waiting for.
+    let lock = "SELECT set_config('lock_timeout', '10s', true),
+                pg_advisory_xact_lock(hashtext('tasklane feed'), hashtext(current_schema()))";
     transaction.query(lock, &[]).await?;
+    // Whatever was promoted or restored may lack the last events that readers saw.
+    let epoch = (random.next_u64() >> 1).max(1) as i64;
+    let renew = "WITH moved AS (UPDATE meta SET value = timeline()
+                     WHERE name = 'timeline' AND value <> timeline() RETURNING 1)
+                 UPDATE meta SET value = $1 WHERE name = 'epoch' AND EXISTS (SELECT 1 FROM moved)";
+    transaction.execute(renew, &[(&epoch, Type::INT8)]).await?;
     let sql = "WITH part AS (SELECT number FROM outbox ORDER BY number LIMIT $1),
         gone AS (
             DELETE FROM outbox WHERE number <= (SELECT max(number) FROM part)
@@ -51,9 +61,11 @@ pub(crate) async fn sequence(transaction: &Transaction) -> Result<(Position, boo
 }
 
 impl View<'_> {
-    /// Whether anything is committed and not numbered; and the last number.
+    /// The last number; and whether there is anything to do for the sequencer.
     pub(crate) async fn head(&self) -> Result<(Position, bool), Fault> {
-        let sql = "SELECT value, EXISTS (SELECT 1 FROM outbox) FROM meta WHERE name = 'head'";
+        let sql = "SELECT value, EXISTS (SELECT 1 FROM outbox)
+                       OR timeline() <> (SELECT value FROM meta WHERE name = 'timeline')
+                   FROM meta WHERE name = 'head'";
         let row = self.transaction.one(sql, &[]).await?;
         Ok((Position(row.get::<_, i64>(0).unsigned_abs()), row.get(1)))
     }

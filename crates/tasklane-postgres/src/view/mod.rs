@@ -3,6 +3,7 @@
 mod check;
 mod feed;
 mod list;
+mod request;
 mod stats;
 
 use bytes::Bytes;

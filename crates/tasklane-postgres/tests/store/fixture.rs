@@ -7,12 +7,37 @@ use std::time::Duration;
 
 use tasklane_core::lifecycle::Rules;
 use tasklane_core::{Clock, Timestamp};
+use tasklane_postgres::test_server::{Care, TestServer};
 use tasklane_postgres::{Options, PostgresStore};
 use tasklane_store::Store;
 use tasklane_store::conformance::{Differences, Fixture, ManualClock};
 use tokio::runtime::Runtime;
 
-use crate::server::server;
+/// The server of this process, started when it is first asked for.
+pub(crate) fn server() -> &'static TestServer {
+    static SERVER: OnceLock<TestServer> = OnceLock::new();
+    SERVER.get_or_init(|| TestServer::start(Care::Fast).unwrap())
+}
+
+/// How to reach it, straight.
+pub(crate) fn straight() -> String {
+    server().address("postgres")
+}
+
+/// Whether PgBouncer stands in between, as `TASKLANE_TEST_POOLER` wishes.
+pub(crate) fn is_pooled() -> bool {
+    std::env::var_os("TASKLANE_TEST_POOLER").is_some()
+}
+
+/// How stores reach it.
+pub(crate) fn address() -> String {
+    static POOLER: OnceLock<String> = OnceLock::new();
+    if !is_pooled() {
+        return straight();
+    }
+    let pooler = POOLER.get_or_init(|| server().pool().unwrap());
+    format!("postgres:///postgres?user=postgres&host={pooler}")
+}
 
 pub(crate) struct OnPostgres {
     clock: Arc<ManualClock>,
@@ -62,7 +87,7 @@ impl Fixture for OnPostgres {
 
     fn reopen(&mut self) {
         self.store = None;
-        let address = server().address();
+        let address = address();
         let store = PostgresStore::open(&address, &self.options);
         self.store = Some(Arc::new(runtime().block_on(store).unwrap()));
     }

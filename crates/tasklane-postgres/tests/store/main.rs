@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
 mod conformance;
+mod failover;
+mod failures;
 mod fixture;
 mod model;
-mod server;
+mod requests;
 mod servers;
+mod tls;

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use tasklane_store::StoreError;
+use tasklane_store::{StoreError, apart};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
@@ -19,7 +19,7 @@ pub(crate) type Verdicts<T> = Pin<Box<dyn Future<Output = Result<Vec<T>, StoreEr
 /// One verb as a call on many units.
 pub(crate) trait Verb: Send + Sync + 'static {
     /// What one caller asks for.
-    type Unit: Send + 'static;
+    type Unit: Clone + Send + Sync + 'static;
     /// What one caller gets.
     type Verdict: Send + 'static;
 
@@ -101,19 +101,11 @@ impl<V: Verb> Batcher<V> {
     /// Carries out batches until nobody waits.
     async fn run(self: Arc<Self>) {
         while let Some((units, replies)) = self.next_batch() {
-            match Arc::clone(&self.verb).call(units).await {
-                Ok(verdicts) => {
-                    for (verdict, reply) in verdicts.into_iter().zip(replies) {
-                        if let Err(Ok(verdict)) = reply.send(Ok(verdict)) {
-                            self.verb.orphaned(verdict);
-                        }
-                    }
-                }
-                Err(error) => {
-                    for reply in replies {
-                        // The caller may have gone.
-                        let _ = reply.send(Err(error.clone()));
-                    }
+            let verdicts = apart(units, |units| Arc::clone(&self.verb).call(units)).await;
+            for (verdict, reply) in verdicts.into_iter().zip(replies) {
+                // The caller may have gone.
+                if let Err(Ok(verdict)) = reply.send(verdict) {
+                    self.verb.orphaned(verdict);
                 }
             }
         }

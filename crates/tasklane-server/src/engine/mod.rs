@@ -34,6 +34,7 @@ mod reading;
 mod refusal;
 mod reload;
 mod renew;
+mod request;
 mod roster;
 mod settle;
 mod snapshot;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tasklane_core::{Command, Intent, Outcome, Refusal, StateName, WorkerId};
-use tasklane_store::{Changed, ClaimRequest, Claimed, Direction, Store, WorkerRefusal};
+use tasklane_store::{Changed, ClaimRequest, Claimed, Direction, Store, WorkerRefusal, apart};
 use tokio_util::task::TaskTracker;
 
 use super::batcher::{Verb, Verdicts};
@@ -14,6 +14,7 @@ use super::{Engine, orphan};
 use crate::limits::WAIT_MAX;
 
 /// Reports of one caller, and what it wants next.
+#[derive(Clone)]
 pub(super) struct Turn {
     commands: Vec<Command>,
     claim: Option<ClaimRequest>,
@@ -127,7 +128,8 @@ impl Engine {
         &self,
         commands: Vec<Command>,
     ) -> Result<Vec<Result<Changed, Refusal>>, EngineError> {
-        Ok(self.store.execute(commands).await?)
+        let verdicts = apart(commands, |commands| self.store.execute(commands)).await;
+        Ok(verdicts.into_iter().collect::<Result<_, _>>()?)
     }
 }
 

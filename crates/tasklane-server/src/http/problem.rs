@@ -225,7 +225,9 @@ impl From<StoreError> for Refused {
             StoreError::Invalid(invalid) => return Self::invalid("", invalid),
             StoreError::Full(_) => STORAGE_FULL,
             StoreError::OutcomeUnknown(_) => OUTCOME_UNKNOWN,
-            StoreError::Overloaded(_) | StoreError::TooSlow(_) => OVERLOADED,
+            StoreError::Overloaded(_) | StoreError::Obstructed(_) | StoreError::TooSlow(_) => {
+                OVERLOADED
+            }
             StoreError::Unsupported(_) => NOT_SUPPORTED,
             StoreError::Unavailable(_)
             | StoreError::Corrupt(_)

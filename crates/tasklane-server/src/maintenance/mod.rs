@@ -2,6 +2,7 @@
 //! run on every server at once, because each command is decided on the state it meets.
 
 mod overdue;
+mod request;
 mod retention;
 
 use std::sync::Arc;
@@ -21,6 +22,9 @@ const REST_AFTER_FAILURE: Duration = Duration::from_millis(500);
 pub fn start(engine: &Arc<Engine>, tracker: &TaskTracker, stop: &CancellationToken) {
     tracker.spawn(overdue::run(Arc::clone(engine), stop.clone()));
     tracker.spawn(retention::run(Arc::clone(engine), stop.clone()));
+    if engine.store().takes_requests() {
+        tracker.spawn(request::run(Arc::clone(engine), stop.clone()));
+    }
     let every = Duration::from_secs(1);
     let workers = Arc::clone(engine);
     tracker.spawn(tick("workers", every, stop.clone(), move || {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tasklane_server::engine::Poll;
 
+use crate::kept::Kept;
 use crate::site::Site;
 
 #[test]
@@ -238,7 +239,7 @@ fn a_worker_that_left_is_gone_and_what_it_had_not_started_goes_back() {
     let worker = site.worker();
     worker.call("poll", &json!({"available_capacity": 1, "auto_start": false}));
     let gone = site.delete(&format!("/internal/workers/{}", worker.id));
-    assert_eq!((gone.status, gone.header("durability")), (204, Some("memory")));
+    assert_eq!((gone.status, gone.header("durability")), (204, Some(Kept::chosen().durability())));
     let task = site.task(&id);
     assert_eq!((&task["state"], &task["attempts"]), (&json!("pending"), &json!(0)));
     let body = json!({"available_capacity": 1});

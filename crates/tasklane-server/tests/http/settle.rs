@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::kept::Kept;
 use crate::site::Site;
 
 #[test]
@@ -12,7 +13,7 @@ fn a_dead_letter_that_is_discarded_is_gone_for_good() {
     worker.fail(&worker.claim_one(), json!({"message": "no", "kind": "permanent"}));
     let reply = site.delete(&format!("/api/v1/dlq/{id}"));
     assert_eq!((reply.status, reply.text.as_str()), (204, ""));
-    assert_eq!(reply.header("durability"), Some("memory"));
+    assert_eq!(reply.header("durability"), Some(Kept::chosen().durability()));
     site.get(&format!("/api/v1/tasks/{id}")).refused(404, "not-found");
 }
 

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tasklane_core::StateName;
 use tasklane_server::engine::Poll;
-use tasklane_store::Store;
 use tasklane_store::conformance::block_on;
 
 use crate::site::Site;

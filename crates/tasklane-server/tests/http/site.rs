@@ -13,12 +13,14 @@ use tasklane_server::engine::Engine;
 use tasklane_server::tls::Tls;
 use tasklane_server::trace::Tracer;
 use tasklane_server::{Server, ServerError, Settings};
-use tasklane_sqlite::{Options, SqliteStore};
+use tasklane_store::Store;
 use tasklane_store::conformance::ManualClock;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use crate::kept::Kept;
 
 /// How long a test waits for what must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,7 +28,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Site {
     pub(crate) address: SocketAddr,
     pub(crate) engine: Arc<Engine>,
-    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) store: Arc<dyn Store>,
     clock: Arc<ManualClock>,
     shutdown: CancellationToken,
     running: Option<JoinHandle<Result<(), ServerError>>>,
@@ -74,15 +76,15 @@ impl Site {
         let clock = Arc::new(ManualClock::default());
         let mut settings =
             Settings { maintain_every: Duration::from_millis(5), ..Settings::default() };
-        let mut options = Options { clock: clock.clone(), ..Options::default() };
-        change(&mut settings, &mut options.rules);
-        settings.lease = options.rules.lease;
-        let store = Arc::new(SqliteStore::in_memory(&options).unwrap());
+        let mut rules = Rules::default();
+        change(&mut settings, &mut rules);
+        settings.lease = rules.lease;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .unwrap();
+        let store = Kept::chosen().open(rules, clock.clone());
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();

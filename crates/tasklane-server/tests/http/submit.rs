@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::kept::Kept;
 use crate::site::Site;
 
 #[test]
@@ -14,7 +15,7 @@ fn a_task_is_taken_and_shown_as_the_interface_says() {
             "timeout_seconds": 12.5, "retry": {"strategy": "linear", "initial_seconds": 2}}),
     );
     assert_eq!(reply.status, 201, "{reply:?}");
-    assert_eq!(reply.header("durability"), Some("memory"));
+    assert_eq!(reply.header("durability"), Some(Kept::chosen().durability()));
     assert!(reply.header("x-request-id").is_some());
     let task = reply.json();
     let expected = json!({"type": "email.send", "queue": "mail", "payload": {"to": "a"},

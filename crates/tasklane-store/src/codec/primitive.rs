@@ -120,6 +120,7 @@ impl Writer {
             DeadReason::RetriesExhausted => 0,
             DeadReason::NotRetryable => 1,
             DeadReason::Poison => 2,
+            DeadReason::Refused => 3,
         });
     }
 
@@ -299,7 +300,12 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn dead_reason(&mut self) -> Result<DeadReason, Damaged> {
-        let all = [DeadReason::RetriesExhausted, DeadReason::NotRetryable, DeadReason::Poison];
+        let all = [
+            DeadReason::RetriesExhausted,
+            DeadReason::NotRetryable,
+            DeadReason::Poison,
+            DeadReason::Refused,
+        ];
         one_of(&all, self.byte()?)
     }
 

@@ -221,7 +221,9 @@ macro_rules! conformance_cases {
             }
             dead_letter {
                 a_dead_letter_keeps_its_payload_and_every_error
-                a_task_that_wants_no_dead_letter_is_failed the_feed_tells_why_a_task_died
+                a_task_that_wants_no_dead_letter_is_failed
+                a_task_that_is_refused_is_a_dead_letter_without_an_attempt
+                the_feed_tells_why_a_task_died
                 dead_letters_are_found_by_their_error a_dead_letter_can_be_revived_and_completed
                 many_dead_letters_are_revived_by_filter a_discarded_task_is_gone
                 every_ended_task_can_be_discarded a_live_task_cannot_be_discarded

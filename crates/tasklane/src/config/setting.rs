@@ -177,7 +177,16 @@ pub(crate) fn without_password(address: &str) -> String {
         let (user, _) = user.split_once(':')?;
         Some(format!("{scheme}://{user}:********@{host}"))
     };
-    hidden().unwrap_or_else(|| address.to_owned())
+    let address = hidden().unwrap_or_else(|| address.to_owned());
+    // It may also stand behind the question mark.
+    let Some((before, more)) = address.split_once('?') else { return address };
+    let parts = more.split('&').map(|part| match part.split_once('=') {
+        Some((name, _)) if name.to_ascii_lowercase().contains("password") => {
+            format!("{name}=********")
+        }
+        _ => part.to_owned(),
+    });
+    format!("{before}?{}", parts.collect::<Vec<_>>().join("&"))
 }
 
 #[cfg(test)]
@@ -188,6 +197,9 @@ mod tests {
     fn passwords_are_hidden_and_the_rest_is_not() {
         let shown = without_password("postgres://app:p@ss:word@db.example.org/tasks");
         assert_eq!(shown, "postgres://app:********@db.example.org/tasks");
+        let shown =
+            without_password("postgres://db/tasks?user=app&password=p%40ss&sslmode=require");
+        assert_eq!(shown, "postgres://db/tasks?user=app&password=********&sslmode=require");
         for open in ["sqlite:./data", "memory:", "postgres://app@db/tasks"] {
             assert_eq!(without_password(open), open);
         }

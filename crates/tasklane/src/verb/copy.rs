@@ -11,6 +11,7 @@ use tasklane_sqlite::SqliteStore;
 use tasklane_store::{Finding, StoreError};
 
 use crate::advice::DAMAGED;
+use crate::config::shown_address;
 use crate::ending::{DONE, Outcome, not_as_it_should_be, usage};
 use crate::machine;
 use crate::place::{Place, StorePlace, Where};
@@ -40,7 +41,7 @@ pub(crate) struct Backup {
 
 impl Backup {
     pub(crate) async fn run(&self) -> Outcome {
-        let copied = match self.place.open()? {
+        let copied = match self.place.open().await? {
             Place::Server(client) => client.back_up(&self.to).await?,
             Place::Store(store) => {
                 let started = Instant::now();
@@ -86,7 +87,7 @@ impl Restore {
     pub(crate) async fn run(&self) -> Outcome {
         let (address, options) = self.store.address()?;
         let Some(folder) = machine::folder(&address) else {
-            return Err(usage("a store in memory cannot be restored: give --store sqlite:FOLDER"));
+            return Err(usage("only a store in files can be restored: give --store sqlite:FOLDER"));
         };
         let started = Instant::now();
         let copied = tasklane_sqlite::restore(&self.copy, &folder, &options).await;
@@ -127,9 +128,10 @@ struct Found {
 impl Check {
     pub(crate) async fn run(&self) -> Outcome {
         let (address, _) = self.store.address()?;
+        let shown = shown_address(&address);
         if machine::folder(&address).is_some_and(|folder| !SqliteStore::is_in(&folder)) {
             // Opening would make one, and find it well.
-            let text = format!("there is no store at {address}");
+            let text = format!("there is no store at {shown}");
             return Err(crate::ending::Stop::NotFound(text).into());
         }
         let findings = match self.findings().await {
@@ -143,7 +145,7 @@ impl Check {
             },
         };
         if findings.is_empty() && self.shown.format() == Format::Table {
-            crate::show::print(&format!("{address} is whole\n"))?;
+            crate::show::print(&format!("{shown} is whole\n"))?;
             return Ok(DONE);
         }
         let is_whole = findings.is_empty();
@@ -160,7 +162,7 @@ impl Check {
     }
 
     async fn findings(&self) -> anyhow::Result<Vec<Found>> {
-        let findings = self.store.open_alone()?.check().await?;
+        let findings = self.store.open_alone().await?.check().await?;
         let found = |Finding { place, problem }: Finding| Found { place, problem };
         Ok(findings.into_iter().map(found).collect())
     }

@@ -17,6 +17,7 @@ mod dev;
 mod docs;
 mod doctor;
 mod keys;
+mod postgres;
 mod recovery;
 mod server;
 mod setting;

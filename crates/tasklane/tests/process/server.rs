@@ -14,7 +14,7 @@ use crate::client::call;
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
-    /// What it has logged since it serves.
+    /// What it has logged.
     log: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -26,24 +26,30 @@ impl Server {
 
     /// The same where it was before.
     pub(crate) fn start_at(listen: &str, folder: &Path, more: &[&str]) -> Self {
+        Self::start_on(listen, &format!("sqlite:{}", folder.display()), more)
+    }
+
+    /// One on any store.
+    pub(crate) fn start_on(listen: &str, store: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tasklane"))
-            .args(["serve", "--listen", listen, "--log-format", "json", "--store"])
-            .arg(format!("sqlite:{}", folder.display()))
+            .args(["serve", "--listen", listen, "--log-format", "json", "--store", store])
             .args(more)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let log = Arc::new(Mutex::new(Vec::new()));
         let address = loop {
             let mut line = String::new();
             assert!(lines.read_line(&mut line).unwrap() > 0, "the server ended before it served");
             let event: Value = serde_json::from_str(&line).unwrap();
-            if let Some(address) = event["address"].as_str() {
-                break address.parse().unwrap();
+            let address = event["address"].as_str().map(|address| address.parse().unwrap());
+            log.lock().unwrap().push(event);
+            if let Some(address) = address {
+                break address;
             }
         };
         // Its log must go on being read, or it would block.
-        let log = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&log);
         std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
@@ -99,6 +105,11 @@ impl Server {
     /// How many lines of a level it has logged.
     pub(crate) fn lines(&self, level: &str) -> usize {
         self.log.lock().unwrap().iter().filter(|line| line["level"] == level).count()
+    }
+
+    /// All that it has logged so far.
+    pub(crate) fn log(&self) -> Vec<Value> {
+        self.log.lock().unwrap().clone()
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -53,6 +53,23 @@ pub fn a_task_that_wants_no_dead_letter_is_failed(fixture: &mut impl Fixture) {
     assert_eq!(scene.kinds(id).last(), Some(&EventKind::Failed));
 }
 
+pub fn a_task_that_is_refused_is_a_dead_letter_without_an_attempt(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let refuse = || Intent::Refuse("not like this".into());
+    let id = scene.submit(draft("a").without_dead_letter());
+    assert_eq!(scene.command(id, refuse()).unwrap().state, StateName::DeadLetter);
+    let task = scene.task(id);
+    assert!(matches!(task.state, State::DeadLetter { reason: DeadReason::Refused, .. }));
+    assert_eq!(task.counts.attempts, 0);
+    assert_eq!(task.error.unwrap().message.as_ref(), "not like this");
+    assert_eq!(scene.kinds(id).last(), Some(&EventKind::DeadLettered));
+    // An operator may see it otherwise.
+    scene.command(id, Intent::Retry { reset_attempts: true, priority: None }).unwrap();
+    let held = scene.claim_one(scene.worker());
+    let refused = Err(Refusal::InvalidState { current: StateName::Running });
+    assert_eq!(scene.command(held.id, refuse()), refused);
+}
+
 pub fn the_feed_tells_why_a_task_died(fixture: &mut impl Fixture) {
     let scene = Scene::new(fixture);
     scene.submit(draft("a").retries(0));

@@ -20,7 +20,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     Setting::new(
         "store",
         Kind::Text("STORE"),
-        "Where tasks are kept: sqlite:FOLDER, or memory: to lose them at the end.",
+        "Where tasks are kept: sqlite:FOLDER, postgres://USER:PASSWORD@HOST/DATABASE, or memory: to lose them at the end.",
         |v, _| &mut v.store,
     )
     .at_start()

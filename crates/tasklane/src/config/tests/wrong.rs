@@ -67,7 +67,10 @@ fn contradictions_are_found_with_the_line_that_makes_them() {
             "[[classify]]\nkind = \"bug\"\n",
             ":2: classify.0: a rule has a kind, and either code or message_contains",
         ),
-        ("store = \"oracle:x\"", ":1: store: give sqlite:FOLDER or memory:"),
+        (
+            "store = \"oracle:x\"",
+            ":1: store: give sqlite:FOLDER, memory: or postgres://USER:PASSWORD@HOST/DATABASE",
+        ),
         (
             "[limits]\nbody_bytes_max = 5000000\nreading_bytes_max = 2000000\n",
             ":3: limits.reading_bytes_max: must not be less than limits.body_bytes_max",

@@ -1,0 +1,273 @@
+//! Tasks that applications ask for in SQL, inside transactions of their own.
+
+use tasklane_core::{DeadReason, Policies, State, StateName, TaskId};
+use tasklane_postgres::{Options, PostgresStore};
+use tasklane_store::{Admit, Filter, Query, Store, StoredTask};
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::fixture::runtime;
+use crate::servers::{fresh, open, stranger, submit};
+
+/// What a server does now and then.
+async fn admit(store: &PostgresStore) -> usize {
+    let requested = store.requested(100).await.unwrap();
+    let admits = requested.into_iter().map(|one| {
+        let draft = one.task.resolve(&Policies::default()).unwrap();
+        Admit { number: one.number, draft, problem: one.problem }
+    });
+    let verdicts = store.admit(admits.collect()).await.unwrap();
+    verdicts.into_iter().filter(|taken| *taken).count()
+}
+
+/// Asks for a task; gives its id.
+async fn ask(client: &Client, arguments: &str) -> TaskId {
+    let id: Uuid =
+        client.query_one(&format!("SELECT submit({arguments})"), &[]).await.unwrap().get(0);
+    TaskId::from_bytes(id.into_bytes()).unwrap()
+}
+
+async fn stored(store: &PostgresStore, id: TaskId) -> Option<StoredTask> {
+    store.get(vec![id]).await.unwrap().remove(0)
+}
+
+async fn state(store: &PostgresStore, id: TaskId) -> Option<StateName> {
+    stored(store, id).await.map(|stored| stored.task.state.name())
+}
+
+#[test]
+fn a_task_asked_for_in_sql_is_admitted_as_it_was_asked_for() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let client = stranger(&options).await;
+        let id = ask(
+            &client,
+            "type => 'mail', payload => '{\"a\":  \"\\u0000\"}', queue => 'post',
+             priority => 'high', max_retries => 7, timeout_seconds => 1.5, delay_seconds => 3600,
+             required_capabilities => '{gpu,cpu}', metadata => '{\"user\": 1}',
+             ordering_key => 'o', idempotency_key => 'i', dead_letter => false",
+        )
+        .await;
+        assert_eq!(state(&store, id).await, None);
+        assert_eq!(admit(&store).await, 1);
+        let stored = stored(&store, id).await.unwrap();
+        let spec = &stored.task.spec;
+        assert_eq!(stored.payload, "{\"a\":  \"\\u0000\"}");
+        assert_eq!(stored.task.state.name(), StateName::Scheduled);
+        assert_eq!((spec.lane.queue.as_str(), spec.lane.task_type.as_str()), ("post", "mail"));
+        assert_eq!((spec.priority.as_str(), spec.max_retries), ("high", 7));
+        assert_eq!((spec.timeout.as_millis(), spec.dead_letter), (1_500, false));
+        assert_eq!(spec.lane.capabilities.iter().count(), 2);
+        assert_eq!(spec.metadata.get("user"), Some("1"));
+        assert_eq!(spec.ordering_key.as_ref().unwrap().as_str(), "o");
+        assert_eq!(spec.idempotency_key.as_ref().unwrap().as_str(), "i");
+        assert_eq!(admit(&store).await, 0);
+        assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+#[test]
+fn what_is_rolled_back_was_never_asked_for() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let client = stranger(&options).await;
+        client.batch_execute("BEGIN").await.unwrap();
+        let id = ask(&client, "'a'").await;
+        client.batch_execute("ROLLBACK").await.unwrap();
+        assert_eq!(admit(&store).await, 0);
+        assert_eq!(state(&store, id).await, None);
+    });
+}
+
+#[test]
+fn an_application_that_takes_its_time_delays_only_itself() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let (slow, quick) = (stranger(&options).await, stranger(&options).await);
+        slow.batch_execute("BEGIN").await.unwrap();
+        let late = ask(&slow, "'a', idempotency_key => 'k'").await;
+        let soon = ask(&quick, "'a'").await;
+        assert_eq!(admit(&store).await, 1);
+        assert_eq!(state(&store, soon).await, Some(StateName::Pending));
+        // By HTTP, and the feed: nothing waits for it.
+        let head = store.head().await.unwrap();
+        let ids = submit(&store, 1).await;
+        assert_eq!(state(&store, ids[0]).await, Some(StateName::Pending));
+        assert!(!store.events_after(head, 10).await.unwrap().events.is_empty());
+        assert_eq!(state(&store, late).await, None);
+        slow.batch_execute("COMMIT").await.unwrap();
+        assert_eq!(admit(&store).await, 1);
+        assert_eq!(state(&store, late).await, Some(StateName::Pending));
+    });
+}
+
+#[test]
+fn several_servers_admit_each_request_once() {
+    let options = fresh();
+    runtime().block_on(async {
+        let stores = [open(&options).await, open(&options).await, open(&options).await];
+        let client = stranger(&options).await;
+        let many = "SELECT submit('a', payload => to_json(n)) FROM generate_series(1, 90) AS n";
+        client.batch_execute(many).await.unwrap();
+        let mut servers = Vec::new();
+        for store in stores.iter().cycle().take(6).cloned() {
+            servers.push(tokio::spawn(async move { admit(&store).await }));
+        }
+        let mut admitted = 0;
+        for server in servers {
+            admitted += server.await.unwrap();
+        }
+        assert_eq!(admitted + admit(&stores[0]).await, 90);
+        let page = stores[1].list(Query::new(Filter::default(), 1_000)).await.unwrap();
+        assert_eq!(page.tasks.len(), 90);
+        assert_eq!(stores[2].check().await.unwrap(), []);
+    });
+}
+
+#[test]
+fn a_key_that_comes_again_makes_one_task() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let client = stranger(&options).await;
+        let first = ask(&client, "'a', idempotency_key => 'k'").await;
+        assert_eq!(ask(&client, "'a', idempotency_key => 'k'").await, first);
+        assert_eq!(admit(&store).await, 2);
+        assert_eq!(ask(&client, "'a', idempotency_key => 'k'").await, first);
+        assert_eq!(admit(&store).await, 1);
+        let page = store.list(Query::new(Filter::default(), 10)).await.unwrap();
+        assert_eq!(page.tasks.len(), 1);
+    });
+}
+
+#[test]
+fn what_cannot_be_admitted_is_a_dead_letter_that_says_why() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let client = stranger(&options).await;
+        let first = ask(&client, "'a', '1', idempotency_key => 'k', ordering_key => 'o'").await;
+        ask(&client, "'a', '2', idempotency_key => 'k', ordering_key => 'o'").await;
+        let past = ask(&client, "'a', '3', expires_at => '2001-01-01', dead_letter => false").await;
+        // More than the function looks for: a letter that turns text around.
+        let turned = ask(&client, "U&'a\\202Eb', '4'").await;
+        assert_eq!(admit(&store).await, 4);
+        let dead = Filter { states: vec![StateName::DeadLetter], ..Filter::default() };
+        let page = store.list(Query { bodies: true, ..Query::new(dead, 10) }).await.unwrap();
+        let mut told: Vec<_> = page
+            .tasks
+            .iter()
+            .map(|stored| {
+                let State::DeadLetter { reason, .. } = stored.task.state else { panic!("alive") };
+                assert_eq!((reason, stored.task.counts.attempts), (DeadReason::Refused, 0));
+                let error = stored.task.error.as_ref().unwrap().message.to_string();
+                (stored.payload.clone(), error)
+            })
+            .collect();
+        told.sort();
+        let said = |n: usize, words: &str| assert!(told[n].1.contains(words), "{told:?}");
+        said(0, "used before");
+        said(1, "expires_at");
+        said(2, "type");
+        assert_eq!(told.len(), 3);
+        assert_eq!(state(&store, first).await, Some(StateName::Pending));
+        assert_eq!(state(&store, past).await, Some(StateName::DeadLetter));
+        assert_eq!(state(&store, turned).await, Some(StateName::DeadLetter));
+        assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_the_application() {
+    let options = fresh();
+    runtime().block_on(async {
+        let _store = open(&options).await;
+        let client = stranger(&options).await;
+        for (arguments, words) in [
+            ("''", "type must have"),
+            ("'a:b'", "type must not contain"),
+            ("'a', queue => 'q{'", "queue must not contain"),
+            ("'a', priority => 'urgent'", "priority must be"),
+            ("'a', payload => '{'", "json"),
+            ("'a', max_retries => 101", "out of range"),
+            ("'a', id => '7b1f0fd4-0f7e-4cc5-9f5c-1d2f3a4b5c6d'", "version 7"),
+            ("NULL", "NULL"),
+        ] {
+            let refused = client.query_one(&format!("SELECT submit({arguments})"), &[]).await;
+            let said = refused.unwrap_err();
+            let said = said.as_db_error().unwrap().message().to_owned();
+            assert!(said.contains(words), "{arguments}: {said}");
+        }
+        let batch = "SELECT submit_batch('[{\"type\": \"a\", \"oops\": 1}]')";
+        let refused = client.query(batch, &[]).await.unwrap_err();
+        assert!(refused.as_db_error().unwrap().message().contains("oops"), "{refused:?}");
+    });
+}
+
+#[test]
+fn a_batch_is_asked_for_with_members_like_those_of_http() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let client = stranger(&options).await;
+        let batch = "SELECT submit_batch('[{\"type\": \"a\", \"payload\": {\"n\": 1}},
+            {\"type\": \"b\", \"priority\": 3, \"required_capabilities\": [\"gpu\"]}]')";
+        let ids: Vec<_> = client.query(batch, &[]).await.unwrap();
+        let ids: Vec<TaskId> = ids
+            .iter()
+            .map(|row| TaskId::from_bytes(row.get::<_, Uuid>(0).into_bytes()).unwrap())
+            .collect();
+        assert_eq!(admit(&store).await, 2);
+        let stored = store.get(ids).await.unwrap();
+        assert_eq!(stored[0].as_ref().unwrap().payload, "{\"n\": 1}");
+        assert_eq!(stored[1].as_ref().unwrap().task.spec.priority.as_str(), "critical");
+    });
+}
+
+#[test]
+fn a_role_that_may_do_nothing_else_may_ask() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let client = stranger(&options).await;
+        let schema = format!("\"{}\"", options.schema);
+        let role = format!("\"app {}\"", options.schema);
+        client
+            .batch_execute(&format!(
+                "CREATE ROLE {role}; GRANT USAGE ON SCHEMA {schema} TO {role}; SET ROLE {role};
+                 CREATE TEMPORARY TABLE request(x int); CREATE TEMPORARY TABLE queue(x int)"
+            ))
+            .await
+            .unwrap();
+        assert!(client.query("SELECT * FROM task", &[]).await.is_err());
+        let id = ask(&client, "'a', idempotency_key => 'k'").await;
+        assert_eq!(admit(&store).await, 1);
+        assert_eq!(state(&store, id).await, Some(StateName::Pending));
+    });
+}
+
+#[test]
+fn tables_of_the_first_version_are_brought_forward() {
+    let options: Options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let ids = submit(&store, 1).await;
+        drop(store);
+        let client = stranger(&options).await;
+        client
+            .batch_execute(
+                "DROP TABLE request; DROP FUNCTION submit, submit_batch, check_text, new_id, timeline;
+                 DELETE FROM meta WHERE name = 'timeline'; UPDATE meta SET value = 1 WHERE name = 'version'",
+            )
+            .await
+            .unwrap();
+        let store = open(&options).await;
+        assert_eq!(state(&store, ids[0]).await, Some(StateName::Pending));
+        let id = ask(&client, "'a'").await;
+        assert_eq!(admit(&store).await, 1);
+        assert_eq!(state(&store, id).await, Some(StateName::Pending));
+    });
+}
