@@ -25,7 +25,7 @@ use crate::place::Place;
 use crate::report::Report;
 
 /// How much slower than a store in files a database is, in the lives of children.
-const PACE: u64 = 24;
+const PACE: u64 = 40;
 /// Restarts of the database in a run.
 const OUTAGES: u64 = 2;
 /// Events read at once.
@@ -244,4 +244,35 @@ fn missed(content: &[Stored], told: &Told) -> Vec<Violation> {
         }
     }
     missed
+}
+
+#[cfg(test)]
+mod tests {
+    use tasklane_core::StateName;
+
+    use super::*;
+
+    #[test]
+    fn an_event_that_was_not_told_or_told_twice_is_missed() {
+        let id = TaskId::generate(1_750_000_000_000, 1, &mut SeededRandom::new(1));
+        let kinds = vec![EventKind::Submitted, EventKind::Claimed, EventKind::Completed];
+        let stored = Stored {
+            id,
+            key: None,
+            body: None,
+            state: StateName::Completed,
+            fence: 1,
+            marks: Vec::new(),
+            kinds: kinds.clone(),
+        };
+        let told = |kinds: &[EventKind]| Told::from([(id, kinds.to_vec())]);
+        let content = [stored];
+        assert_eq!(missed(&content, &told(&kinds)), []);
+        let twice = [kinds.clone(), vec![EventKind::Completed]].concat();
+        let swapped = [EventKind::Claimed, EventKind::Submitted, EventKind::Completed];
+        for wrong in [&kinds[..2], &kinds[1..], &twice, &swapped] {
+            assert_eq!(missed(&content, &told(wrong)).len(), 1, "{wrong:?}");
+        }
+        assert_eq!(missed(&content, &Told::new()).len(), 1);
+    }
 }

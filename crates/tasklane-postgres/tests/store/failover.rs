@@ -44,7 +44,7 @@ async fn work(store: Arc<PostgresStore>, over: Arc<AtomicBool>) -> Acknowledged 
         let Ok(claimed) = store.claim(vec![request]).await else { continue };
         for claimed in claimed.into_iter().flat_map(Result::unwrap) {
             if let Ok(verdicts) = store.execute(vec![completion(&claimed)]).await
-                && verdicts[0].is_ok()
+                && verdicts.iter().all(Result::is_ok)
             {
                 acknowledged.completed.push(claimed.task.id);
             }

@@ -1,6 +1,6 @@
 //! The store on PostgreSQL: the conformance suite and the model test on a real server, and what
 //! only this store promises.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod conformance;
 mod failover;

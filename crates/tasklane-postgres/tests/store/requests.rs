@@ -1,5 +1,7 @@
 //! Tasks that applications ask for in SQL, inside transactions of their own.
 
+use std::sync::Arc;
+
 use tasklane_core::{DeadReason, Policies, State, StateName, TaskId};
 use tasklane_postgres::{Options, PostgresStore};
 use tasklane_store::{Admit, Filter, Query, Store, StoredTask};
@@ -113,7 +115,8 @@ fn several_servers_admit_each_request_once() {
         let many = "SELECT submit('a', payload => to_json(n)) FROM generate_series(1, 90) AS n";
         client.batch_execute(many).await.unwrap();
         let mut servers = Vec::new();
-        for store in stores.iter().cycle().take(6).cloned() {
+        for store in stores.iter().cycle().take(6) {
+            let store = Arc::clone(store);
             servers.push(tokio::spawn(async move { admit(&store).await }));
         }
         let mut admitted = 0;
