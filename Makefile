@@ -1,6 +1,6 @@
 # One command for each thing worth doing. `make test` is the whole gate.
 
-.PHONY: test tools lint unit postgres model crash crash-long model-long contract contract-long slow slow-long release bench bench-core bench-http
+.PHONY: test tools lint unit postgres model crash crash-long model-long contract contract-long overload overload-long slow slow-long release bench bench-core bench-http
 
 # Counts of the short forms. Lowering one needs a decision record.
 MODEL_STEPS ?= 1000000
@@ -13,15 +13,17 @@ POOLER_STEPS ?= 10000
 NOT_ON_POSTGRES = --skip breaker::an_operator_may_close_it --skip poll::a_paused_worker_gets_none_and_is_told \
 	--skip poll::polls_that_wait_are_not_bothered_by_tasks_for_others
 CONTRACT_EXAMPLES ?= 10
-# The same calls each time; the long form makes others.
-CONTRACT_SEED ?= 3
-SLOW_IDLE ?= 2000
-SLOW_DRIPPING ?= 200
+# Other calls each time; a run prints its seed, with which it can be made again.
+CONTRACT_SEED ?=
+OVERLOAD_SECONDS ?= 2
+OVERLOAD_ROUNDS ?= 3
+SLOW_IDLE ?= 10000
+SLOW_DRIPPING ?= 1000
 
 # The server as it is released, for tests from outside.
 TASKLANE = $(or $(CARGO_TARGET_DIR),target)/release/tasklane
 
-test: tools lint unit postgres crash contract
+test: tools lint unit postgres crash contract overload slow
 	@echo "all tests passed"
 
 # What the tests need beyond the Rust toolchain; installed once.
@@ -60,16 +62,23 @@ release:
 contract: release
 	proof/contract/run $(TASKLANE) $(CONTRACT_EXAMPLES) $(CONTRACT_SEED)
 
+# Offers a real server ten times what it can take, beside workers that go on.
+overload: release
+	cargo run --release --locked --quiet -p tasklane-proof --bin overload -- $(TASKLANE) $(OVERLOAD_SECONDS) $(OVERLOAD_ROUNDS)
+
 # Crowds a real server with clients that send nothing, or a byte a second.
 slow: release
 	proof/slow/run $(TASKLANE) $(SLOW_IDLE) $(SLOW_DRIPPING)
 
 # Long forms: hours, not minutes.
 contract-long:
-	$(MAKE) contract CONTRACT_EXAMPLES=1000 CONTRACT_SEED=
+	$(MAKE) contract CONTRACT_EXAMPLES=1000
+
+overload-long:
+	$(MAKE) overload OVERLOAD_SECONDS=60 OVERLOAD_ROUNDS=5
 
 slow-long:
-	$(MAKE) slow SLOW_IDLE=10000 SLOW_DRIPPING=1000
+	$(MAKE) slow SLOW_IDLE=15000 SLOW_DRIPPING=3000
 
 crash-long:
 	$(MAKE) crash CRASH_RESTARTS=10000 CRASH_SERVERS=1000 CRASH_TASKS=200000

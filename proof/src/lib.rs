@@ -12,11 +12,15 @@
 //! - [`report`] the figures of a run
 //!
 //! The checker knows nothing of SQLite, of processes or of time: it is given two lists.
+//!
+//! The overload test (`overload`): [`http`] presses a real server with ten times what it can take,
+//! while workers go on beside.
 
 pub mod checker;
 pub mod child;
 pub mod content;
 pub mod history;
+pub mod http;
 pub mod parent;
 mod perform;
 pub mod place;

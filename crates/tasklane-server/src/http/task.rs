@@ -116,6 +116,7 @@ pub(crate) async fn submit_batch(
         return Err(body::refuse_unread(request).await);
     };
     let bytes = body::read(&engine, request).await?;
+    let turn = engine.admission().turn(bytes.len()).await;
     let batch: wire::Batch<'_> = body::parse(&bytes)?;
     receive::check_batch(batch.tasks.len()).map_err(|invalid| Refused::invalid("", &invalid))?;
     engine.count_tasks(&caller, batch.tasks.len()).map_err(Refused::too_often)?;
@@ -126,6 +127,7 @@ pub(crate) async fn submit_batch(
         must_take(&caller, &task)?;
         tasks.push(task);
     }
+    drop((batch, turn));
     let submitted = engine.submit(tasks).await.map_err(in_batch)?;
     let answer = wire::BatchAnswer { tasks: submitted.iter().map(receipt).collect() };
     Ok(respond::written(&engine, StatusCode::CREATED, &answer))

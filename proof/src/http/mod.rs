@@ -1,0 +1,11 @@
+//! Tests of a real server from outside, under more load than it can carry.
+//!
+//! - [`site`] a server process with a store of its own, and what the system says of it
+//! - [`caller`] a client with one connection, which measures how long answers take
+//! - [`flood`] producers that do not wait for each other: as many calls a second as they are told
+//! - [`worker`] workers that claim, settle and send heartbeats meanwhile
+
+pub mod caller;
+pub mod flood;
+pub mod site;
+pub mod worker;
