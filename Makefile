@@ -1,6 +1,6 @@
 # One command for each thing worth doing. `make test` is the whole gate.
 
-.PHONY: test tools lint unit model crash crash-long model-long contract contract-long slow slow-long release bench bench-core bench-http
+.PHONY: test tools lint unit redis model crash crash-long model-long contract contract-long slow slow-long release bench bench-core bench-http
 
 # Counts of the short forms. Lowering one needs a decision record.
 MODEL_STEPS ?= 1000000
@@ -13,8 +13,10 @@ SLOW_DRIPPING ?= 200
 
 # The server as it is released, for tests from outside.
 TASKLANE = $(or $(CARGO_TARGET_DIR),target)/release/tasklane
+# Programs that only tests use.
+TOOLS = $(or $(CARGO_TARGET_DIR),target)/test-tools
 
-test: tools lint unit crash contract
+test: tools lint unit redis crash contract
 	@echo "all tests passed"
 
 # What the tests need beyond the Rust toolchain; installed once.
@@ -23,6 +25,7 @@ tools:
 	@command -v tmux >/dev/null || { apt-get update -qq && apt-get install -y -qq tmux; }
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq postgresql; }
 	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -y -qq redis-server; }
+	@test -x $(TOOLS)/valkey-server || crates/tasklane-redis/tests/valkey $(TOOLS)
 	@command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny
 
 lint:
@@ -33,6 +36,10 @@ lint:
 
 unit:
 	cargo test --workspace --all-features --locked
+
+# The server's tests on Redis.
+redis:
+	TASKLANE_TEST_STORE=redis cargo test --locked -p tasklane-server --test http
 
 # Kills a real process under load, again and again, and checks what it had promised.
 crash:
