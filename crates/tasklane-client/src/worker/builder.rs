@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tasklane_core::TaskError;
 
 use super::breaker::BreakerSettings;
 use super::context::Context;
 use super::crew::Worker;
 use super::handler::Handlers;
-use super::task_error::TaskError;
 use crate::call::{Client, Error};
 use crate::limits::{DRAIN_WITHIN, STOP_WITHIN};
 use crate::wire::Register;

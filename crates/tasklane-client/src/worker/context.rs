@@ -2,13 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tasklane_core::{ErrorKind, TaskId};
+use tasklane_core::{ErrorKind, TaskError, TaskId, Verdict};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::{Breakers, Pass};
 use super::progress::Progress;
-use super::task_error::TaskError;
 use crate::call::Client;
 use crate::wire::ClaimedTask;
 
@@ -133,13 +132,24 @@ impl Context {
             }
             Err(error) => {
                 let error: TaskError = error.into();
-                match error.blames_dependency() {
+                match blames_dependency(&error) {
                     true => pass.failed(),
                     false => pass.went_well(),
                 }
                 Err(error)
             }
         }
+    }
+}
+
+/// Whether it says something of what the handler depends on: not what the task itself got wrong,
+/// nor what was no failure.
+const fn blames_dependency(error: &TaskError) -> bool {
+    match error.verdict() {
+        Verdict::Failed { failure, .. } => {
+            !matches!(failure.kind, ErrorKind::Permanent | ErrorKind::Bug)
+        }
+        Verdict::Released { .. } | Verdict::Cancelled => false,
     }
 }
 

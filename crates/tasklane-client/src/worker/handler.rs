@@ -7,11 +7,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
-use tasklane_core::ErrorKind;
+use tasklane_core::{ErrorKind, TaskError};
 
 use super::context::Context;
 use super::outcome::Outcome;
-use super::task_error::TaskError;
 use crate::wire::Json;
 
 type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -40,7 +39,7 @@ impl Handlers {
                 };
                 match handler(context, payload).await {
                     Ok(result) => written(&result),
-                    Err(error) => error.into_outcome(),
+                    Err(error) => error.into(),
                 }
             })
         };
@@ -68,7 +67,7 @@ impl Handlers {
 /// Sending the same payload again would not help.
 fn unreadable(error: &serde_json::Error) -> Outcome {
     let message = format!("the payload is not what the handler takes: {error}");
-    TaskError::permanent(message).with_code("invalid-payload").into_outcome()
+    TaskError::permanent(message).with_code("invalid-payload").into()
 }
 
 fn written(result: &impl Serialize) -> Outcome {

@@ -32,7 +32,6 @@ mod floor;
 mod handler;
 mod outcome;
 mod progress;
-mod task_error;
 mod turn;
 
 pub use breaker::BreakerSettings;
@@ -40,4 +39,4 @@ pub use builder::WorkerBuilder;
 pub use context::{Context, StopReason};
 pub use crew::Worker;
 pub use progress::Progress;
-pub use task_error::TaskError;
+pub use tasklane_core::TaskError;

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tasklane_core::limits::SCHEDULE_AHEAD_MAX;
-use tasklane_core::{ErrorKind, Failure};
+use tasklane_core::{ErrorKind, Failure, TaskError, Verdict};
 
 use super::context::StopReason;
 use crate::wire::{self, Json, KindWord, LeaseRef, Report, ReportStatus, Seconds};
@@ -54,6 +56,18 @@ impl Outcome {
     }
 }
 
+impl From<TaskError> for Outcome {
+    fn from(error: TaskError) -> Self {
+        match error.into_verdict() {
+            Verdict::Failed { failure, classified, retry_after } => {
+                Self::Failed { failure, classified, retry_after }
+            }
+            Verdict::Released { delay } => Self::Released { delay },
+            Verdict::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
 impl Done {
     pub(super) fn report(&self) -> Report<'_> {
         let mut report = Report {
@@ -88,6 +102,11 @@ fn bounded(delay: Duration) -> Seconds {
     Seconds(delay.min(SCHEDULE_AHEAD_MAX))
 }
 
+/// What is none would spoil the whole report.
+fn is_json(details: &Bytes) -> bool {
+    serde_json::from_slice::<IgnoredAny>(details).is_ok()
+}
+
 /// Without a kind where nobody said one: the server's rules find it then.
 fn shown(failure: &Failure, classified: bool) -> wire::Failure {
     wire::Failure {
@@ -95,7 +114,27 @@ fn shown(failure: &Failure, classified: bool) -> wire::Failure {
         kind: classified.then_some(KindWord(failure.kind)),
         code: failure.code.clone(),
         retryable: (!failure.retryable).then_some(false),
-        details: failure.details.clone().map(Json),
+        details: failure.details.clone().filter(is_json).map(Json),
         stack: failure.stack.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_that_are_no_json_are_left_out_and_the_rest_is_told() {
+        let told = |details: &'static str| {
+            let error = TaskError::transient("no route").with_details(details);
+            let Outcome::Failed { failure, classified, .. } = Outcome::from(error) else {
+                panic!("a failure stays one");
+            };
+            shown(&failure, classified)
+        };
+        assert_eq!(told(r#"{"host":"a"}"#).details.unwrap().0, r#"{"host":"a"}"#);
+        let told = told(r#"{"host":"#);
+        assert!(told.details.is_none());
+        assert_eq!(&*told.message, "no route");
     }
 }

@@ -34,7 +34,6 @@ mod maintenance;
 mod operate;
 mod settings;
 mod task;
-mod task_error;
 mod worker;
 
 use std::path::Path;
@@ -53,7 +52,7 @@ use maintenance::Maintenance;
 pub use operate::{QueueStatus, Requeued};
 use settings::Settings;
 pub use task::Cancellation;
-pub use task_error::TaskError;
+pub use tasklane_core::TaskError;
 pub use worker::{Stopped, Worker, WorkerBuilder};
 
 /// A task queue in this process.

@@ -5,8 +5,8 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex};
 
 use tasklane_core::{
-    Capability, CapabilitySet, ClassifyRule, Invalid, Names, Problem, Selection, TaskType,
-    WorkerSpec,
+    Capability, CapabilitySet, ClassifyRule, Invalid, Names, Problem, Selection, TaskError,
+    TaskType, WorkerSpec,
 };
 use tasklane_store::Store;
 
@@ -16,7 +16,6 @@ use crate::queue::Core;
 use crate::queue::block::{Bell, block_on};
 use crate::queue::context::Context;
 use crate::queue::error::QueueError;
-use crate::queue::task_error::TaskError;
 
 /// Handlers at once, each on a thread of its own.
 const CAPACITY_MAX: u32 = 1_024;

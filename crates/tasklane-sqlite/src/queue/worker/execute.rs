@@ -4,7 +4,9 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use tasklane_core::{Command, ErrorKind, Failure, Intent, Outcome};
+use tasklane_core::{
+    ClassifyRule, Command, ErrorKind, Failure, Intent, Outcome, TaskError, Verdict, classify,
+};
 use tasklane_store::{LeaseRef, Store, StoreError};
 
 use super::Crew;
@@ -40,12 +42,26 @@ fn attempt(crew: &Crew, delivery: Delivery) -> Outcome {
     let answer = catch_unwind(AssertUnwindSafe(|| handler(&context, &payload)));
     let outcome = match answer {
         Ok(Ok(result)) => Outcome::Completed(result.into()),
-        Ok(Err(error)) => error.into_outcome(&crew.rules),
+        Ok(Err(error)) => outcome_of(error, &crew.rules),
         Err(panic) => bug(&format!("the handler panicked: {}", panic_text(&*panic))),
     };
     match outcome.check() {
         Ok(()) => outcome,
         Err(invalid) => bug(&format!("the handler's answer is not acceptable: {invalid}")),
+    }
+}
+
+/// What the store is told of a handler without a result.
+fn outcome_of(error: TaskError, rules: &[ClassifyRule]) -> Outcome {
+    match error.into_verdict() {
+        Verdict::Failed { mut failure, classified, retry_after } => {
+            if !classified {
+                failure.kind = classify(rules, failure.code.as_deref(), &failure.message);
+            }
+            Outcome::Failed { failure, retry_after }
+        }
+        Verdict::Released { delay } => Outcome::Released { delay },
+        Verdict::Cancelled => Outcome::Cancelled,
     }
 }
 

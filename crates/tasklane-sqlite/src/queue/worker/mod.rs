@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tasklane_core::{
-    ClassifyRule, Command, Intent, Outcome, TaskType, WorkerId, WorkerSpec, limits,
+    ClassifyRule, Command, Intent, Outcome, TaskError, TaskType, WorkerId, WorkerSpec, limits,
 };
 use tasklane_store::{Direction, LeaseRef, Store};
 
@@ -23,7 +23,6 @@ use super::Core;
 use super::block::{Bell, block_on, deadline, join};
 use super::context::Context;
 use super::error::QueueError;
-use super::task_error::TaskError;
 pub use builder::WorkerBuilder;
 use floor::Floor;
 

@@ -3,21 +3,34 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
-use tasklane_core::{ErrorKind, Failure};
+use bytes::Bytes;
 
-use super::outcome::Outcome;
+use crate::failure::{ErrorKind, Failure};
 
 /// Why a handler gives no result, and what should become of its task.
 ///
-/// Any error converts with `?`; what it then is, the server's rules say, or `unknown` (S12).
+/// Any error converts with `?`; what it then is, the rules say, or `unknown` (S12).
 #[derive(Debug, Clone, PartialEq)]
-pub struct TaskError(Kept);
+pub struct TaskError(Verdict);
 
+/// What should become of a task that has no result.
 #[derive(Debug, Clone, PartialEq)]
-enum Kept {
-    Failed { failure: Failure, classified: bool, retry_after: Option<Duration> },
-    Released { delay: Option<Duration> },
+pub enum Verdict {
+    /// It failed; a kind that nobody gave is found by the rules.
+    Failed {
+        /// What happened.
+        failure: Failure,
+        /// Whether the handler gave the kind.
+        classified: bool,
+        /// When to try again, instead of the backoff.
+        retry_after: Option<Duration>,
+    },
+    /// It goes back and costs no attempt.
+    Released {
+        /// How long it waits.
+        delay: Option<Duration>,
+    },
+    /// It stopped because it was told to.
     Cancelled,
 }
 
@@ -25,7 +38,7 @@ impl TaskError {
     /// A failure of this kind.
     pub fn new(kind: ErrorKind, message: impl AsRef<str>) -> Self {
         let failure = Failure::new(kind, message.as_ref());
-        Self(Kept::Failed { failure, classified: true, retry_after: None })
+        Self(Verdict::Failed { failure, classified: true, retry_after: None })
     }
 
     /// May well succeed next time.
@@ -66,22 +79,22 @@ impl TaskError {
     /// Not a failure: the task goes back and costs no attempt. This worker does not get it again
     /// for a second (S8).
     pub const fn release() -> Self {
-        Self(Kept::Released { delay: None })
+        Self(Verdict::Released { delay: None })
     }
 
     /// Not a failure: the task goes back, costs no attempt, and waits this long.
     pub const fn release_after(delay: Duration) -> Self {
-        Self(Kept::Released { delay: Some(delay) })
+        Self(Verdict::Released { delay: Some(delay) })
     }
 
-    /// Stopped, usually because [`Context::is_cancelled`](super::Context::is_cancelled) said so.
+    /// Stopped, usually because its handler was told to.
     pub const fn cancelled() -> Self {
-        Self(Kept::Cancelled)
+        Self(Verdict::Cancelled)
     }
 
     /// When to try again, instead of the backoff; nothing for what is not a failure.
     pub fn retry_after(mut self, delay: Duration) -> Self {
-        if let Kept::Failed { retry_after, .. } = &mut self.0 {
+        if let Verdict::Failed { retry_after, .. } = &mut self.0 {
             *retry_after = Some(delay);
         }
         self
@@ -97,54 +110,39 @@ impl TaskError {
         self.map(|failure| failure.with_code(code.as_ref()))
     }
 
-    /// Adds details, kept with the attempt; left out when larger than 16 KiB or no JSON.
-    pub fn with_details(self, details: &impl Serialize) -> Self {
-        match serde_json::to_vec(details) {
-            Ok(details) => self.map(|failure| failure.with_details(details.into())),
-            Err(_) => self,
-        }
+    /// Adds details as JSON, kept with the attempt; left out when larger than 16 KiB.
+    pub fn with_details(self, details: impl Into<Bytes>) -> Self {
+        self.map(|failure| failure.with_details(details.into()))
     }
 
     fn map(self, change: impl FnOnce(Failure) -> Failure) -> Self {
         match self.0 {
-            Kept::Failed { failure, classified, retry_after } => {
-                Self(Kept::Failed { failure: change(failure), classified, retry_after })
+            Verdict::Failed { failure, classified, retry_after } => {
+                Self(Verdict::Failed { failure: change(failure), classified, retry_after })
             }
             other => Self(other),
         }
     }
 
-    /// Whether it says something of what the handler depends on: not what the task itself got
-    /// wrong, nor what was no failure.
-    pub(super) fn blames_dependency(&self) -> bool {
-        match &self.0 {
-            Kept::Failed { failure, .. } => {
-                !matches!(failure.kind, ErrorKind::Permanent | ErrorKind::Bug)
-            }
-            Kept::Released { .. } | Kept::Cancelled => false,
-        }
+    /// What should become of the task.
+    pub const fn verdict(&self) -> &Verdict {
+        &self.0
     }
 
-    /// What the server is told.
-    pub(super) fn into_outcome(self) -> Outcome {
-        match self.0 {
-            Kept::Failed { failure, classified, retry_after } => {
-                Outcome::Failed { failure, classified, retry_after }
-            }
-            Kept::Released { delay } => Outcome::Released { delay },
-            Kept::Cancelled => Outcome::Cancelled,
-        }
+    /// The same, taken out.
+    pub fn into_verdict(self) -> Verdict {
+        self.0
     }
 }
 
 impl fmt::Display for TaskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kept::Failed { failure, .. } => {
+            Verdict::Failed { failure, .. } => {
                 write!(f, "{}: {}", failure.kind.as_str(), failure.message)
             }
-            Kept::Released { .. } => f.write_str("released"),
-            Kept::Cancelled => f.write_str("cancelled"),
+            Verdict::Released { .. } => f.write_str("released"),
+            Verdict::Cancelled => f.write_str("cancelled"),
         }
     }
 }
@@ -153,6 +151,6 @@ impl fmt::Display for TaskError {
 impl<E: std::error::Error> From<E> for TaskError {
     fn from(error: E) -> Self {
         let failure = Failure::new(ErrorKind::Unknown, &error.to_string());
-        Self(Kept::Failed { failure, classified: false, retry_after: None })
+        Self(Verdict::Failed { failure, classified: false, retry_after: None })
     }
 }
