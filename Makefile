@@ -1,6 +1,6 @@
 # One command for each thing worth doing. `make test` is the whole gate.
 
-.PHONY: test tools lint unit redis model crash crash-long model-long contract contract-long slow slow-long release bench bench-core bench-http
+.PHONY: test tools lint unit model crash crash-long model-long contract contract-long slow slow-long release bench bench-core bench-http
 
 # Counts of the short forms. Lowering one needs a decision record.
 MODEL_STEPS ?= 1000000
@@ -16,7 +16,7 @@ TASKLANE = $(or $(CARGO_TARGET_DIR),target)/release/tasklane
 # Programs that only tests use.
 TOOLS = $(or $(CARGO_TARGET_DIR),target)/test-tools
 
-test: tools lint unit redis crash contract
+test: tools lint unit crash contract
 	@echo "all tests passed"
 
 # What the tests need beyond the Rust toolchain; installed once.
@@ -36,10 +36,6 @@ lint:
 
 unit:
 	cargo test --workspace --all-features --locked
-
-# The server's tests on Redis.
-redis:
-	TASKLANE_TEST_STORE=redis cargo test --locked -p tasklane-server --test http
 
 # Kills a real process under load, again and again, and checks what it had promised.
 crash:
