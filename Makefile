@@ -22,6 +22,8 @@ SLOW_DRIPPING ?= 1000
 
 # The server as it is released, for tests from outside.
 TASKLANE = $(or $(CARGO_TARGET_DIR),target)/release/tasklane
+# Programs that only tests use.
+TOOLS = $(or $(CARGO_TARGET_DIR),target)/test-tools
 
 test: tools lint unit postgres crash contract overload slow
 	@echo "all tests passed"
@@ -33,6 +35,7 @@ tools:
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq postgresql; }
 	@command -v pgbouncer >/dev/null || { apt-get update -qq && apt-get install -y -qq pgbouncer; }
 	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -y -qq redis-server; }
+	@test -x $(TOOLS)/valkey-server || crates/tasklane-redis/tests/valkey $(TOOLS)
 	@command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny
 
 lint:

@@ -20,6 +20,8 @@ pub(crate) struct Catalog {
     queue_numbers: HashMap<QueueName, u32>,
     /// As in [`Meta::queues`].
     queues_version: i64,
+    /// As in [`Meta::epoch`]: what was known in another is worth nothing.
+    epoch: u64,
 }
 
 impl LaneNumbers for Catalog {
@@ -29,6 +31,15 @@ impl LaneNumbers for Catalog {
 }
 
 impl Catalog {
+    /// Of an epoch of which nothing is known yet.
+    pub(crate) fn new(epoch: u64) -> Self {
+        Self { epoch, ..Self::default() }
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// What has to be read to be up to date.
     pub(crate) fn wants(&self, meta: &Meta) -> Vec<Read> {
         let known = u32::try_from(self.lanes.len()).unwrap_or(u32::MAX);

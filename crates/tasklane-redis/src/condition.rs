@@ -2,12 +2,12 @@
 //! then afterwards.
 
 use hashbrown::HashMap;
-use tasklane_store::StoreError;
 
 use crate::fault::Fault;
-use crate::link::{Link, Wait, Way};
-use crate::options::{Mode, Options};
+use crate::link::{Link, Way};
+use crate::options::Mode;
 use crate::value;
+use crate::wait::Wait;
 
 /// The first version whose scripts say that they do not write.
 const VERSION_MIN: (u32, u32) = (7, 0);
@@ -26,11 +26,7 @@ pub(crate) struct Condition {
 }
 
 /// Looks at the server's settings and its role.
-pub(crate) async fn look(
-    link: &Link,
-    options: &Options,
-    replicas: u32,
-) -> Result<Condition, Fault> {
+pub(crate) async fn look(link: &Link, mode: Mode, replicas: u32) -> Result<Condition, Fault> {
     let info = information(link).await?;
     let mut condition = Condition::default();
     let version = version(info.get("redis_version").map_or("", String::as_str));
@@ -48,14 +44,14 @@ pub(crate) async fn look(
         return Ok(condition);
     }
     match settings(link).await {
-        Some(settings) => judge(&settings, version, options.mode, &mut condition),
+        Some(settings) => judge(&settings, version, mode, &mut condition),
         None => condition.warnings.push(
             "the server does not show its settings (CONFIG GET): see to it yourself that \
              maxmemory-policy is noeviction, appendonly yes and appendfsync always"
                 .into(),
         ),
     }
-    condition.wait = match (options.mode, condition.wait) {
+    condition.wait = match (mode, condition.wait) {
         (Mode::Fast, _) => Wait::Nothing,
         (Mode::Durable, Wait::File { .. }) => Wait::File { replicas },
         (Mode::Durable, _) if replicas > 0 => Wait::Replicas(replicas),
@@ -72,7 +68,8 @@ fn judge(
 ) {
     let of = |name: &str| settings.get(name).map_or("", String::as_str);
     let policy = of("maxmemory-policy");
-    if policy != "noeviction" {
+    // The others remove only what is to expire, which nothing here is.
+    if policy.starts_with("allkeys") {
         let text = format!(
             "maxmemory-policy is {policy}: when memory is short, Redis would remove tasks. Set \
              maxmemory-policy noeviction"
@@ -112,7 +109,7 @@ async fn information(link: &Link) -> Result<HashMap<String, String>, Fault> {
     for section in ["server", "replication"] {
         let mut command = redis::cmd("INFO");
         command.arg(section);
-        let text = value::bytes(link.send(Way::Reading, &command).await?)?.unwrap_or_default();
+        let text = value::bytes(link.send(Way::Writing, &command).await?)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         let lines = text.lines().filter_map(|line| line.split_once(':'));
         found.extend(lines.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -129,7 +126,7 @@ async fn settings(link: &Link) -> Option<HashMap<String, String>> {
         .arg("maxmemory-policy")
         .arg("appendonly")
         .arg("appendfsync");
-    let pairs = value::pairs(link.send(Way::Reading, &command).await.ok()?).ok()?;
+    let pairs = value::pairs(link.send(Way::Writing, &command).await.ok()?).ok()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Some(pairs.iter().map(|(name, value)| (text(name), text(value))).collect())
 }
@@ -138,19 +135,6 @@ async fn settings(link: &Link) -> Option<HashMap<String, String>> {
 fn version(text: &str) -> (u32, u32) {
     let mut numbers = text.split('.').map(|part| part.parse().unwrap_or_default());
     (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
-}
-
-impl Condition {
-    /// Refuses to go on where that is not safe.
-    pub(crate) fn insist(self) -> Result<Wait, Fault> {
-        for warning in &self.warnings {
-            tracing::warn!("{warning}");
-        }
-        match self.refused {
-            Some(text) => Err(StoreError::Unavailable(text).into()),
-            None => Ok(self.wait),
-        }
-    }
 }
 
 #[cfg(test)]

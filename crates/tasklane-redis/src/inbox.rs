@@ -21,6 +21,8 @@ pub(crate) enum Class {
     Settle,
     /// Most.
     Ordinary,
+    /// The same, for those that bring new tasks.
+    Admission,
     /// Bulk work, one slice at a time and by itself.
     Bulk,
 }
@@ -29,11 +31,14 @@ pub(crate) enum Class {
 pub(crate) trait Call: Send {
     /// Decides; may be asked several times.
     fn run(&mut self, session: &mut Session<'_>) -> Result<(), Fault>;
+    /// Whether it brings new tasks.
+    fn admits(&self) -> bool;
     /// Tells whoever waits.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
 struct Work<T, F> {
+    class: Class,
     run: F,
     decided: Option<T>,
     reply: oneshot::Sender<Result<T, StoreError>>,
@@ -43,6 +48,10 @@ impl<T: Send, F: FnMut(&mut Session<'_>) -> Result<T, Fault> + Send> Call for Wo
     fn run(&mut self, session: &mut Session<'_>) -> Result<(), Fault> {
         self.decided = Some((self.run)(session)?);
         Ok(())
+    }
+
+    fn admits(&self) -> bool {
+        self.class == Class::Admission
     }
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
@@ -76,7 +85,7 @@ impl Inbox {
         run: impl FnMut(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Answer<'a, T> {
         let (reply, answer) = oneshot::channel();
-        let work = Box::new(Work { run, decided: None, reply });
+        let work = Box::new(Work { class, run, decided: None, reply });
         let mut waiting = self.lock();
         let count = waiting.settles.len() + waiting.ordinary.len() + waiting.bulk.len();
         if waiting.closed || count >= WAITING_MAX {
@@ -89,7 +98,7 @@ impl Inbox {
         } else {
             let queue = match class {
                 Class::Settle => &mut waiting.settles,
-                Class::Ordinary => &mut waiting.ordinary,
+                Class::Ordinary | Class::Admission => &mut waiting.ordinary,
                 Class::Bulk => &mut waiting.bulk,
             };
             queue.push_back((size, work));

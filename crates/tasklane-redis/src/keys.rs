@@ -8,8 +8,11 @@ const NAMESPACE_BYTES_MAX: usize = 64;
 /// A key, by what it holds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Key {
-    /// Hash: version, last number, epoch, how many lanes, version of the queues.
+    /// Hash: version, last number, epoch and the server it began on, how many lanes, version of the
+    /// queues, what all fences are above.
     Meta,
+    /// Hash: an earlier epoch → how far its feed is the same as that of this one.
+    Epochs,
     /// String: the server that may write alone for a moment.
     Turn,
     /// Hash: id → what a task is, with its payload if that is small.
@@ -92,6 +95,7 @@ impl Namespace {
         let mut write = |text: &str| name.extend_from_slice(text.as_bytes());
         match key {
             Key::Meta => write("meta"),
+            Key::Epochs => write("epochs"),
             Key::Turn => write("turn"),
             Key::Task => write("task"),
             Key::Record => write("record"),

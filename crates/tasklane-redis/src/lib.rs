@@ -6,9 +6,11 @@
 //! Otherwise all of it is done again. Nothing is ever locked: `turn` is a courtesy among servers.
 //!
 //! - `keys` the layout: every key and what it holds
-//! - `script` the two scripts; `request`, `read`, `writes` how they are asked; `link` the way there
+//! - `script` the two scripts; `request`, `read`, `writes` how they are asked; `link` the way
+//!   there, `wait` what the answer to a write waits for
 //! - `snapshot` what was read; `session` one file per verb: what is decided on it
-//! - `address`, `condition` where a server is and whether tasks are safe there
+//! - `address`, `source`, `line` where a server is and how it is reached; `condition` whether tasks
+//!   are safe there; `epoch` whether it may have forgotten some
 //! - `writer` and `inbox` the loop around all this; `look` reads that nobody decides on;
 //!   `watch` what other servers have written
 //!
@@ -17,9 +19,11 @@
 mod address;
 mod catalog;
 mod condition;
+mod epoch;
 mod fault;
 mod inbox;
 mod keys;
+mod line;
 mod link;
 mod look;
 mod options;
@@ -28,10 +32,14 @@ mod request;
 mod session;
 mod snapshot;
 mod sorted;
+mod source;
 mod store;
 mod stored;
 mod system;
+#[cfg(feature = "test-server")]
+pub mod test_server;
 mod value;
+mod wait;
 mod watch;
 mod writer;
 mod writes;

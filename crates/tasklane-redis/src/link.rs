@@ -1,108 +1,72 @@
-//! The way to Redis: two connections, two scripts, and what their failures mean.
+//! The way to Redis: three connections, two scripts, and what their failures mean.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, Cmd, Pipeline, RedisError, Value};
+use redis::aio::ConnectionLike;
+use redis::{Cmd, Pipeline, RedisError, Value};
 use tasklane_core::{Clock, Timestamp};
 use tasklane_store::StoreError;
 
+use crate::address::Address;
+use crate::condition::{self, Condition};
+use crate::epoch::Past;
 use crate::fault::Fault;
 use crate::keys::{Key, Namespace};
-use crate::options::Options;
+use crate::line::{Line, Open};
+use crate::options::{Mode, Options};
 use crate::read::{self, Read};
 use crate::request::Request;
 use crate::snapshot::{Loaded, Snapshot};
+use crate::source::Source;
 use crate::value;
+use crate::wait::Wait;
 use crate::writes::Writes;
 
 /// How long a server that lost too often has the store to itself, at most.
 const TURN_MS: u64 = 100;
-/// Attempts to connect again before a command is given up.
-const RECONNECTS: usize = 2;
+/// How long a look at the feed may wait for something new.
+pub(crate) const WATCH_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Connections to a Redis server.
 pub(crate) struct Link {
     /// For writes, and for reads that belong to them.
-    writing: ConnectionManager,
+    writing: Line,
     /// For reads that nobody waits for in line.
-    reading: ConnectionManager,
+    reading: Line,
+    /// For following the feed, which keeps a connection busy.
+    watching: Line,
     load: Script,
     commit: Script,
+    /// The same, carried out even when memory is full: for what ends tasks and removes them.
+    commit_when_full: Script,
     namespace: Namespace,
     clock: Option<Arc<dyn Clock>>,
     /// Who this is among the servers.
     server: String,
     /// Microseconds by which the store's clock is ahead of this machine's.
     ahead: AtomicI64,
-    /// What the answer to a write waits for.
-    pub(crate) wait: Wait,
-    /// How long it waits at most.
+    pub(crate) past: Past,
+    mode: Mode,
+    /// How many replicas must have a write before it is answered.
+    replicas: u32,
+    /// How long to wait for them at most.
     wait_time_max: Duration,
-    /// For connections of other kinds.
-    client: Client,
-    config: ConnectionManagerConfig,
-}
-
-/// What the answer to a write waits for, once it is executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Wait {
-    /// Nothing more.
-    #[default]
-    Nothing,
-    /// That so many replicas have it.
-    Replicas(u32),
-    /// That it is in the server's own file, synced, and in those of so many replicas.
-    File {
-        /// How many.
-        replicas: u32,
-    },
-}
-
-impl Wait {
-    /// The command that waits, to be sent right behind the write on the same connection.
-    fn command(self, time_max: Duration) -> Option<Cmd> {
-        let millis = u64::try_from(time_max.as_millis()).unwrap_or(u64::MAX);
-        match self {
-            Self::Nothing => None,
-            Self::Replicas(count) => {
-                let mut command = redis::cmd("WAIT");
-                command.arg(count).arg(millis);
-                Some(command)
-            }
-            Self::File { replicas } => {
-                let mut command = redis::cmd("WAITAOF");
-                command.arg(1).arg(replicas).arg(millis);
-                Some(command)
-            }
-        }
-    }
-
-    /// Whether the answer to that command is enough.
-    fn is_met(self, answer: Value) -> Result<bool, Fault> {
-        Ok(match self {
-            Self::Nothing => true,
-            Self::Replicas(count) => value::integer(answer)? >= i64::from(count),
-            Self::File { replicas } => {
-                let mut counts = value::array(answer)?.into_iter().map(value::integer);
-                let mut next = || counts.next().unwrap_or(Ok(0));
-                next()? >= 1 && next()? >= i64::from(replicas)
-            }
-        })
-    }
+    /// What was found at the end of which connection for writes.
+    looked: Mutex<(u64, Condition)>,
 }
 
 /// A script, and the name by which Redis knows it once it has seen it.
 struct Script {
-    text: &'static str,
+    text: String,
     hash: String,
 }
 
 impl Script {
-    fn new(text: &'static str) -> Self {
-        Self { text, hash: redis::Script::new(text).get_hash().to_owned() }
+    fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { hash: redis::Script::new(&text).get_hash().to_owned(), text }
     }
 }
 
@@ -111,6 +75,7 @@ impl Script {
 pub(crate) enum Way {
     Writing,
     Reading,
+    Watching,
 }
 
 /// What came of a write.
@@ -120,46 +85,83 @@ pub(crate) enum Committed {
     Done,
     /// Something else was written since it was read; nothing happened.
     Conflict,
+    /// Another server keeps the store than the one that its epoch began on, or the same was
+    /// started again: a new epoch has to begin first. Nothing happened.
+    Elsewhere,
+}
+
+/// What kind of write it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Adds tasks: refused when memory is full.
+    Admission,
+    /// Anything else.
+    Other,
+    /// Begins an epoch, on whatever server it is.
+    Epoch,
 }
 
 impl Link {
-    pub(crate) async fn open(
-        client: Client,
+    /// Nothing is connected before it is needed.
+    pub(crate) fn new(
+        address: &Address,
         options: &Options,
         server: u64,
-    ) -> Result<Self, Fault> {
-        let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(options.command_time_max))
-            .set_connection_timeout(Some(options.connect_time_max))
-            .set_number_of_retries(RECONNECTS)
-            .set_min_delay(Duration::from_millis(50))
-            .set_max_delay(Duration::from_secs(1));
-        let connect = async || {
-            let connection =
-                ConnectionManager::new_with_config(client.clone(), config.clone()).await;
-            connection.map_err(|error| Fault::Store(refused(&error)))
-        };
+    ) -> Result<Self, StoreError> {
+        let namespace = Namespace::new(&options.namespace)?;
+        let source = Arc::new(Source::new(address, namespace.name(&Key::Meta))?);
+        let line = |time_max| Line::new(Arc::clone(&source), options.connect_time_max, time_max);
+        let commit = include_str!("script/commit.lua");
         Ok(Self {
-            writing: connect().await?,
-            reading: connect().await?,
+            writing: line(options.command_time_max),
+            reading: line(options.command_time_max),
+            watching: line(options.command_time_max + WATCH_TIME_MAX),
             load: Script::new(include_str!("script/load.lua")),
-            commit: Script::new(include_str!("script/commit.lua")),
-            namespace: Namespace::new(&options.namespace).map_err(StoreError::from)?,
+            commit: Script::new(commit),
+            commit_when_full: Script::new(commit.replacen("#!lua", "#!lua flags=allow-oom", 1)),
+            namespace,
             clock: options.clock.clone(),
             server: format!("{server:016x}"),
             ahead: AtomicI64::new(0),
-            wait: Wait::default(),
+            past: Past::default(),
+            mode: options.mode,
+            replicas: address.replicas,
             wait_time_max: options.command_time_max / 2,
-            client: client.clone(),
-            config: config.clone(),
+            looked: Mutex::default(),
         })
     }
 
-    /// Another connection, for commands that keep it busy for as long as `time_max`.
-    pub(crate) async fn connect(&self, time_max: Duration) -> Result<ConnectionManager, Fault> {
-        let config = self.config.clone().set_response_timeout(Some(time_max));
-        let connection = ConnectionManager::new_with_config(self.client.clone(), config).await;
-        connection.map_err(|error| Fault::Store(refused(&error)))
+    /// Looks at the server's settings and its role, and remembers what it found.
+    pub(crate) async fn look(&self) -> Result<(), Fault> {
+        let number = self.writing.open().await?.number;
+        let condition = condition::look(self, self.mode, self.replicas).await?;
+        let mut looked = self.looked();
+        if looked.0 != number || looked.1.warnings != condition.warnings {
+            condition.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        }
+        *looked = (number, condition);
+        Ok(())
+    }
+
+    /// Why nothing may be written, as of the last look.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.looked().1.refused.clone()
+    }
+
+    /// What the answer to a write on this connection waits for; an error where none may be made.
+    async fn fit(&self, open: &Open) -> Result<Wait, Fault> {
+        if self.looked().0 != open.number {
+            self.look().await?;
+        }
+        let looked = self.looked();
+        match &looked.1.refused {
+            Some(text) => Err(StoreError::Unavailable(text.clone()).into()),
+            None => Ok(looked.1.wait),
+        }
+    }
+
+    fn looked(&self) -> MutexGuard<'_, (u64, Condition)> {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name under which Redis knows a key.
@@ -185,29 +187,51 @@ impl Link {
             _ => request.number(snapshot.meta.version),
         }
         read::ask(&asked, &mut request);
-        let answer = self.call(way, &self.load, &request, None).await;
+        let mut open = self.line(way).open().await?;
+        let mut answer = self.call(way, &open, &self.load, &request, None).await;
+        // The connection may have broken long ago; what only reads may be sent again.
+        if answer.as_ref().is_err_and(RedisError::is_connection_dropped) {
+            open = self.line(way).open().await?;
+            answer = self.call(way, &open, &self.load, &request, None).await;
+        }
         let (answer, _) = answer.map_err(|error| Fault::Store(refused(&error)))?;
         let loaded = snapshot.add(asked, answer)?;
-        let ahead = snapshot.now.as_micros().saturating_sub(machine_time());
+        let now = snapshot.now.as_micros();
+        self.past.note(&snapshot.meta, now);
+        let ahead = now.saturating_sub(machine_time());
         self.ahead.store(ahead, Ordering::Relaxed);
         Ok(loaded)
     }
 
     /// Writes, if the store is at `version`.
-    pub(crate) async fn commit(&self, version: i64, writes: Writes) -> Result<Committed, Fault> {
+    pub(crate) async fn commit(
+        &self,
+        version: i64,
+        writes: Writes,
+        kind: Kind,
+    ) -> Result<Committed, Fault> {
         let first = [Key::Meta, Key::Turn, Key::Index, Key::Block];
         let mut request = Request::new(&self.namespace, first);
         request.number(version);
         request.text(&self.server);
+        request.text(if kind == Kind::Epoch { "epoch" } else { "" });
         writes.ask(&mut request);
-        let wait = self.wait.command(self.wait_time_max);
-        let answer = self.call(Way::Writing, &self.commit, &request, wait).await;
+        let script = match kind {
+            Kind::Admission => &self.commit,
+            Kind::Other | Kind::Epoch => &self.commit_when_full,
+        };
+        let open = self.writing.open().await?;
+        let wait = self.fit(&open).await?;
+        let waiting = wait.command(self.wait_time_max);
+        let answer = self.call(Way::Writing, &open, script, &request, waiting).await;
         let (answer, waited) = answer.map_err(|error| Fault::Store(unwritten(&error)))?;
         let outcome = value::array(answer)?.into_iter().next().map(value::integer).transpose()?;
-        if outcome != Some(1) {
-            return Ok(Committed::Conflict);
+        match outcome {
+            Some(1) => {}
+            Some(3) => return Ok(Committed::Elsewhere),
+            _ => return Ok(Committed::Conflict),
         }
-        if !self.wait.is_met(waited.unwrap_or_default())? {
+        if !wait.is_met(waited.unwrap_or_default())? {
             let text = "Redis has written it, but not as many replicas as configured, or its file \
                         was not synced in time";
             return Err(StoreError::OutcomeUnknown(text.into()).into());
@@ -223,35 +247,40 @@ impl Link {
         self.send(Way::Writing, &command).await.map(drop)
     }
 
-    /// Any command that does not concern one store.
+    /// Any command that changes nothing, or nothing that matters.
     pub(crate) async fn send(&self, way: Way, command: &Cmd) -> Result<Value, Fault> {
-        let answer = command.query_async::<Value>(&mut self.connection(way)).await;
-        answer.map_err(|error| Fault::Store(refused(&error)))
+        let line = self.line(way);
+        let mut open = line.open().await?;
+        command.query_async::<Value>(&mut open.connection).await.map_err(|error| {
+            line.note(&open, &error);
+            Fault::Store(refused(&error))
+        })
     }
 
     /// Runs a script, with its text if Redis does not know it (any more), and what waits behind it.
     async fn call(
         &self,
         way: Way,
+        open: &Open,
         script: &Script,
         request: &Request<'_>,
         wait: Option<Cmd>,
     ) -> Result<(Value, Option<Value>), RedisError> {
-        let mut connection = self.connection(way);
+        let mut connection = open.connection.clone();
         let by_hash = pipeline("EVALSHA", &script.hash, request, wait.as_ref());
-        match send(&mut connection, &by_hash).await {
-            Err(error) if error.code() == Some("NOSCRIPT") => {
-                let with_text = pipeline("EVAL", script.text, request, wait.as_ref());
-                send(&mut connection, &with_text).await
-            }
-            answer => answer,
+        let mut answer = send(&mut connection, &by_hash).await;
+        if answer.as_ref().is_err_and(|error| error.code() == Some("NOSCRIPT")) {
+            let with_text = pipeline("EVAL", &script.text, request, wait.as_ref());
+            answer = send(&mut connection, &with_text).await;
         }
+        answer.inspect_err(|error| self.line(way).note(open, error))
     }
 
-    fn connection(&self, way: Way) -> ConnectionManager {
+    fn line(&self, way: Way) -> &Line {
         match way {
-            Way::Writing => self.writing.clone(),
-            Way::Reading => self.reading.clone(),
+            Way::Writing => &self.writing,
+            Way::Reading => &self.reading,
+            Way::Watching => &self.watching,
         }
     }
 
@@ -283,10 +312,10 @@ fn pipeline(name: &str, script: &str, request: &Request<'_>, wait: Option<&Cmd>)
 
 /// The answer to a script, and to what waited behind it. Of the latter a failure is no answer.
 async fn send(
-    connection: &mut ConnectionManager,
+    connection: &mut impl ConnectionLike,
     pipeline: &Pipeline,
 ) -> Result<(Value, Option<Value>), RedisError> {
-    let answers = connection.send_packed_commands(pipeline, 0, pipeline.len()).await?;
+    let answers = connection.req_packed_commands(pipeline, 0, pipeline.len()).await?;
     let mut answers = answers.into_iter();
     let first = answers.next().unwrap_or_default().extract_error()?;
     Ok((first, answers.next().and_then(|waited| waited.extract_error().ok())))

@@ -31,6 +31,8 @@ pub(crate) struct Meta {
     pub(crate) last_key: i64,
     /// The latest time at which anything was written.
     pub(crate) latest: Timestamp,
+    /// All fences of this epoch are above it, in microseconds.
+    pub(crate) floor: i64,
 }
 
 /// Answers, by what was asked.
@@ -142,7 +144,7 @@ fn read_meta(value: Value) -> Result<Meta, Fault> {
     let mut next = || numbers.next().unwrap_or(Ok(0));
     let (version, last, epoch) = (next()?, next()?, next()?);
     let (lanes, queues, last_key) = (next()?, next()?, next()?);
-    let (latest, format) = (Timestamp::from_micros(next()?), next()?);
+    let (latest, format, floor) = (Timestamp::from_micros(next()?), next()?, next()?);
     if epoch != 0 && format != FORMAT {
         let text = format!(
             "the store is of layout {format}, this program knows {FORMAT}: use the program that \
@@ -158,5 +160,6 @@ fn read_meta(value: Value) -> Result<Meta, Fault> {
         queues,
         last_key,
         latest,
+        floor,
     })
 }

@@ -1,56 +1,42 @@
 //! What other servers have written, as a hint; and whether the server is still fit to be written to.
 
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use redis::Value;
-use redis::aio::ConnectionManager;
 use tasklane_store::{Position, Signal};
 
-use crate::condition;
 use crate::fault::Fault;
 use crate::keys::Key;
-use crate::options::Options;
+use crate::link::{WATCH_TIME_MAX, Way};
 use crate::value;
 use crate::writer::Shared;
 
-/// How long one look at the feed waits for something new.
-const BLOCK_MS: u64 = 1_000;
-/// How long it may take in all.
-const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
 /// Writes looked at in one go.
 const ENTRIES_MAX: usize = 64;
 /// How long to wait after a failure.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often the server's settings are looked at.
-const GUARD_EVERY: Duration = Duration::from_secs(15);
+const GUARD_EVERY: Duration = Duration::from_secs(2);
 
 /// Follows the feed on a connection of its own until the store is dropped. Losing it costs latency:
 /// whoever waits also looks by itself.
 pub(crate) async fn follow(store: Weak<Shared>) {
-    let mut connection: Option<ConnectionManager> = None;
     while let Some(shared) = store.upgrade() {
-        let outcome = look(&shared, &mut connection).await;
+        let outcome = look(&shared).await;
         drop(shared);
         if outcome.is_err() {
-            connection = None;
             tokio::time::sleep(PAUSE).await;
         }
     }
 }
 
-async fn look(shared: &Arc<Shared>, known: &mut Option<ConnectionManager>) -> Result<(), Fault> {
-    let mut connection = match known.take() {
-        Some(connection) => connection,
-        None => shared.link.connect(LOOK_TIME_MAX).await?,
-    };
+async fn look(shared: &Shared) -> Result<(), Fault> {
     let mut command = redis::cmd("XREAD");
     let from = format!("{}-0", shared.signal.borrow().last.0);
-    command.arg("COUNT").arg(ENTRIES_MAX).arg("BLOCK").arg(BLOCK_MS).arg("STREAMS");
-    command.arg(shared.link.name(&Key::Feed)).arg(from);
-    let answer = command.query_async::<Value>(&mut connection).await;
-    let answer = answer.map_err(|error| Fault::Store(crate::link::refused(&error)))?;
-    *known = Some(connection);
+    command.arg("COUNT").arg(ENTRIES_MAX).arg("BLOCK").arg(WATCH_TIME_MAX.as_millis() as u64);
+    command.arg("STREAMS").arg(shared.link.name(&Key::Feed)).arg(from);
+    let answer = shared.link.send(Way::Watching, &command).await?;
     if let Some(last) = last_entry(answer)? {
         shared.signal.send_if_modified(|signal| notice(signal, last));
     }
@@ -82,13 +68,12 @@ fn last_entry(answer: Value) -> Result<Option<Position>, Fault> {
     Ok(Some(Position(value::number(number)?.unsigned_abs())))
 }
 
-/// Looks at the server's settings now and then, and says as trouble what is wrong with them.
-pub(crate) async fn guard(store: Weak<Shared>, options: Options, replicas: u32) {
+/// Looks at the server's settings now and then: what is wrong with them stops all writes.
+pub(crate) async fn guard(store: Weak<Shared>) {
     loop {
         tokio::time::sleep(GUARD_EVERY).await;
         let Some(shared) = store.upgrade() else { return };
-        if let Ok(condition) = condition::look(&shared.link, &options, replicas).await {
-            shared.note_condition(condition.refused);
-        }
+        // A server that does not answer is noticed by those who write.
+        let _ = shared.link.look().await;
     }
 }

@@ -5,16 +5,17 @@ use std::time::{Duration, Instant};
 
 use tasklane_core::Random;
 use tasklane_core::lifecycle::Rules;
-use tasklane_store::{Figures, Signal, StoreError, Tally};
+use tasklane_store::{Figures, Position, Signal, StoreError, Tally};
 use tokio::sync::watch;
 
 use crate::catalog::Catalog;
+use crate::epoch;
 use crate::fault::Fault;
 use crate::inbox::{Call, Inbox};
 use crate::link::{Committed, Link, Way};
 use crate::read::Read;
 use crate::session::{Decided, Memory, Outcome, Session};
-use crate::snapshot::{Loaded, Snapshot};
+use crate::snapshot::{Loaded, Meta, Snapshot};
 use crate::system::SystemRandom;
 
 /// Attempts after which a server asks the others to hold back.
@@ -32,8 +33,6 @@ pub(crate) struct Shared {
     catalog: Mutex<Arc<Catalog>>,
     pub(crate) signal: watch::Sender<Signal>,
     trouble: Mutex<Option<String>>,
-    /// Why nothing should be written here, as of the last look at the server's settings.
-    condition: Mutex<Option<String>>,
     commit_micros: Tally,
     commit_events: Tally,
 }
@@ -47,7 +46,6 @@ impl Shared {
             catalog: Mutex::default(),
             signal: watch::Sender::default(),
             trouble: Mutex::default(),
-            condition: Mutex::default(),
             commit_micros: Tally::default(),
             commit_events: Tally::default(),
         }
@@ -57,11 +55,16 @@ impl Shared {
         Arc::clone(&self.catalog.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn catalog_of(&self, epoch: u64) -> Arc<Catalog> {
+        let known = self.catalog();
+        if known.epoch() == epoch { known } else { Arc::new(Catalog::new(epoch)) }
+    }
+
     /// Remembers lanes and queues; of two, those that are more recent.
     pub(crate) fn set_catalog(&self, catalog: &Arc<Catalog>) {
         let mut known = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         let age = |catalog: &Catalog| (catalog.queues_version(), catalog.lane_count());
-        if age(catalog) >= age(&known) {
+        if catalog.epoch() != known.epoch() || age(catalog) >= age(&known) {
             *known = Arc::clone(catalog);
         }
     }
@@ -76,14 +79,8 @@ impl Shared {
 
     /// Why the last write failed, if it did, or why none should be made.
     pub(crate) fn trouble(&self) -> Option<String> {
-        let of = |noted: &Mutex<Option<String>>| {
-            noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
-        };
-        of(&self.trouble).or_else(|| of(&self.condition))
-    }
-
-    pub(crate) fn note_condition(&self, refused: Option<String>) {
-        *self.condition.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+        let noted = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        noted.or_else(|| self.link.refusal())
     }
 
     pub(crate) fn note_trouble(&self, trouble: Option<String>) {
@@ -100,7 +97,7 @@ impl Shared {
         if let Loaded::Changed = self.link.load(way, reads, snapshot).await? {
             return Ok(None);
         }
-        let mut catalog = self.catalog();
+        let mut catalog = self.catalog_of(snapshot.meta.epoch);
         let wanted = catalog.wants(&snapshot.meta);
         if !wanted.is_empty() {
             if let Loaded::Changed = self.link.load(way, wanted, snapshot).await? {
@@ -115,17 +112,22 @@ impl Shared {
 
     /// Reads for somebody who only looks. Lanes and queues may be from a moment later.
     pub(crate) async fn look(&self, reads: Vec<Read>) -> Result<(Snapshot, Arc<Catalog>), Fault> {
-        let mut snapshot = Snapshot::default();
-        self.link.load(Way::Reading, reads, &mut snapshot).await?;
-        let mut catalog = self.catalog();
-        let wanted = catalog.wants(&snapshot.meta);
-        if !wanted.is_empty() {
+        loop {
+            let mut snapshot = Snapshot::default();
+            self.link.load(Way::Reading, reads.clone(), &mut snapshot).await?;
+            let mut catalog = self.catalog_of(snapshot.meta.epoch);
+            let wanted = catalog.wants(&snapshot.meta);
+            if wanted.is_empty() {
+                return Ok((snapshot, catalog));
+            }
             let mut later = Snapshot::default();
             self.link.load(Way::Reading, wanted, &mut later).await?;
-            Arc::make_mut(&mut catalog).update(&later, &snapshot.meta)?;
-            self.set_catalog(&catalog);
+            if later.meta.epoch == snapshot.meta.epoch {
+                Arc::make_mut(&mut catalog).update(&later, &snapshot.meta)?;
+                self.set_catalog(&catalog);
+                return Ok((snapshot, catalog));
+            }
         }
-        Ok((snapshot, catalog))
     }
 }
 
@@ -133,27 +135,39 @@ impl Shared {
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     memory: Memory,
+    /// In which epoch it was remembered.
+    epoch: u64,
     random: SystemRandom,
 }
 
 impl Writer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, memory: Memory::default(), random: SystemRandom::default() }
+        Self { shared, memory: Memory::default(), epoch: 0, random: SystemRandom::default() }
     }
 
     pub(crate) async fn run(mut self) {
         while let Some(mut group) = self.shared.clone().inbox.take().await {
-            let outcome = self.carry_out(&mut group).await;
-            let error = outcome.err().map(|fault| fault.to_store_error());
-            self.shared.note_trouble(error.as_ref().map(ToString::to_string));
-            for call in group {
-                call.answer(error.clone().map_or(Ok(()), Err));
+            let mut outcome = self.carry_out(&mut group).await;
+            let refused = outcome.clone();
+            let mut admissions = Vec::new();
+            if let Err(StoreError::Full(_)) = outcome {
+                // What ends tasks goes on, and makes room in time.
+                admissions.extend(group.extract_if(.., |call| call.admits()));
+                outcome = self.carry_out(&mut group).await;
             }
+            let trouble = refused.clone().and(outcome.clone()).err();
+            self.shared.note_trouble(trouble.map(|error| error.to_string()));
+            group.into_iter().for_each(|call| call.answer(outcome.clone()));
+            admissions.into_iter().for_each(|call| call.answer(refused.clone()));
         }
     }
 
+    async fn carry_out(&mut self, group: &mut Vec<Box<dyn Call>>) -> Result<(), StoreError> {
+        self.decide_and_write(group).await.map_err(|fault| fault.to_store_error())
+    }
+
     /// All calls of a group in one write. Those that fail by themselves are answered and left out.
-    async fn carry_out(&mut self, group: &mut Vec<Box<dyn Call>>) -> Result<(), Fault> {
+    async fn decide_and_write(&mut self, group: &mut Vec<Box<dyn Call>>) -> Result<(), Fault> {
         let started = Instant::now();
         // A first look, at nothing, tells what will be needed.
         let catalog = self.shared.catalog();
@@ -167,11 +181,15 @@ impl Writer {
             let Some(decided) = self.settle(group, &mut wanted, &mut snapshot).await? else {
                 continue;
             };
-            let Decided { writes, catalog, memory, claimable, last, events } = decided;
+            let Decided { writes, kind, catalog, memory, claimable, last, events } = decided;
             if !writes.is_empty() {
-                let committed = self.shared.link.commit(snapshot.meta.version, writes).await?;
-                if committed == Committed::Conflict {
-                    continue;
+                match self.shared.link.commit(snapshot.meta.version, writes, kind).await? {
+                    Committed::Done => {}
+                    Committed::Conflict => continue,
+                    Committed::Elsewhere => {
+                        epoch::begin(&self.shared.link, &mut self.random).await?;
+                        continue;
+                    }
                 }
                 let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
                 self.shared.commit_micros.add(micros);
@@ -204,6 +222,12 @@ impl Writer {
             let Some(catalog) = self.shared.load(Way::Writing, reads, snapshot).await? else {
                 return Ok(None);
             };
+            if snapshot.meta.epoch == 0 {
+                // Redis has nothing of the store (any more).
+                epoch::begin(&self.shared.link, &mut self.random).await?;
+                return Ok(None);
+            }
+            self.note_epoch(&snapshot.meta);
             match self.decide(group, snapshot, catalog) {
                 Outcome::Decided(decided) => return Ok(Some(*decided)),
                 Outcome::Missing(missing) => {
@@ -211,6 +235,15 @@ impl Writer {
                     reads = missing;
                 }
             }
+        }
+    }
+
+    /// What was remembered in another epoch is worth nothing.
+    fn note_epoch(&mut self, meta: &Meta) {
+        if self.epoch != meta.epoch {
+            (self.epoch, self.memory) = (meta.epoch, Memory::default());
+            let last = Position(meta.last.0);
+            self.shared.signal.send_modify(|signal| signal.last = last);
         }
     }
 
@@ -222,8 +255,10 @@ impl Writer {
     ) -> Outcome {
         loop {
             let (memory, rules) = (self.memory.clone(), self.shared.rules);
+            let floor = snapshot.meta.floor.max(self.shared.link.past.floor());
+            let catalog = Arc::clone(&catalog);
             let mut session =
-                Session::new(snapshot, Arc::clone(&catalog), memory, &rules, &mut self.random);
+                Session::new(snapshot, catalog, memory, &rules, floor, &mut self.random);
             let mut failed = None;
             for (position, call) in group.iter_mut().enumerate() {
                 if let Err(fault) = call.run(&mut session)

@@ -31,14 +31,29 @@ impl Shared {
             let from = format!("{}-0", position.saturating_add(1));
             Read::plain("XRANGE", Key::Feed, [&from, "+", "COUNT", &count])
         };
-        let reads = vec![oldest.clone(), after(cursor.position.0)];
+        let earlier = cursor.epoch.to_string().into_bytes();
+        let reads = vec![
+            oldest.clone(),
+            after(cursor.position.0),
+            Read::Field(Key::Epochs, earlier.clone()),
+        ];
         let (mut snapshot, mut catalog) = self.look(reads).await?;
         let (epoch, last) = (snapshot.meta.epoch, snapshot.meta.last.0);
         let oldest = value::entries(snapshot.plain(&oldest).cloned().unwrap_or_default())?;
         let oldest = oldest.into_iter().next().filter(|entry| entry.len() >= 8);
         let before_oldest = oldest.map_or(last, |mut entry| entry.get_u64() - 1);
         let at = cursor.position.0;
-        let known = cursor.epoch == epoch && (before_oldest..=last).contains(&at);
+        let until = match cursor.epoch == epoch {
+            true => Some(last),
+            // How far what it has read is what is here.
+            false => snapshot
+                .field(&Key::Epochs, &earlier)
+                .and_then(Option::as_ref)
+                .map(|until| value::number(until))
+                .transpose()?
+                .map(i64::unsigned_abs),
+        };
+        let known = until.is_some_and(|until| (before_oldest..=until).contains(&at));
         let from = if known { at } else { before_oldest };
         if !known {
             (snapshot, catalog) = self.look(vec![after(from)]).await?;

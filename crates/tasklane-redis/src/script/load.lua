@@ -13,7 +13,7 @@
 -- gives {version, time, meta, {one answer per read}}; only {version} if it is another one
 --
 -- Keys are named by their place in KEYS. Nothing is written.
-local meta = redis.call('HMGET', KEYS[1], 'version', 'last', 'epoch', 'lanes', 'queues', 'last_key', 'latest', 'format')
+local meta = redis.call('HMGET', KEYS[1], 'version', 'last', 'epoch', 'lanes', 'queues', 'last_key', 'latest', 'format', 'floor')
 local version = meta[1] or '0'
 if ARGV[2] ~= '' and ARGV[2] ~= version then
   return {version}

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use tasklane_core::lifecycle::{self, Decision, Elapsed, Moment};
 use tasklane_core::{
-    Intent, Order, Place, Priority, Selection, Sequence, TaskId, Timestamp, Weight, WorkerState,
-    limits,
+    Fence, Intent, Order, Place, Priority, Selection, Sequence, TaskId, Timestamp, Weight,
+    WorkerState, limits,
 };
 use tasklane_store::{ClaimRequest, Claimed, WorkerRefusal};
 
@@ -282,7 +282,9 @@ impl Session<'_> {
             self.expire(id)?;
             return Ok(Handed::Expired);
         }
-        let task = stored.task.clone();
+        let mut task = stored.task.clone();
+        // What a failover has forgotten may have been claimed by a clock that was ahead.
+        task.fence = task.fence.max(Fence::from_u64(u64::try_from(self.floor).unwrap_or_default()));
         let claim = lifecycle::claim(&task, worker, request.auto_start, order, now, self.random);
         let Ok(claim) = claim else { return Ok(Handed::Withheld) };
         if let Some(promoted) = claim.promoted {

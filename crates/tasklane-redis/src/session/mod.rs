@@ -29,6 +29,7 @@ use tasklane_store::{Position, Subject, codec};
 use crate::catalog::Catalog;
 use crate::fault::Fault;
 use crate::keys::Key;
+use crate::link::Kind;
 use crate::read::Read;
 use crate::snapshot::Snapshot;
 use crate::sorted::{First, Sorted};
@@ -79,6 +80,10 @@ pub(crate) struct Session<'a> {
     missing: Vec<Read>,
     asked: HashSet<Read>,
     claimable: u64,
+    /// Whether tasks were admitted.
+    admitted: bool,
+    /// All fences are above it, in microseconds.
+    floor: i64,
     /// The last record of the audit log, once one was appended.
     audited: Option<(u64, ChainHash)>,
 }
@@ -94,6 +99,7 @@ pub(crate) enum Outcome {
 /// What is to be written, and what is then known.
 pub(crate) struct Decided {
     pub(crate) writes: Writes,
+    pub(crate) kind: Kind,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) memory: Memory,
     /// Tasks that became claimable.
@@ -110,6 +116,7 @@ impl<'a> Session<'a> {
         catalog: Arc<Catalog>,
         memory: Memory,
         rules: &'a Rules,
+        floor: i64,
         random: &'a mut SystemRandom,
     ) -> Self {
         Self {
@@ -132,6 +139,8 @@ impl<'a> Session<'a> {
             missing: Vec::new(),
             asked: HashSet::new(),
             claimable: 0,
+            admitted: false,
+            floor,
             audited: None,
         }
     }
@@ -172,6 +181,9 @@ impl<'a> Session<'a> {
         if self.now > before.latest && !self.writes.is_empty() {
             self.writes.set(Key::Meta, "latest", self.now.as_micros().to_string());
         }
+        if self.floor > before.floor && !self.writes.is_empty() {
+            self.writes.set(Key::Meta, "floor", self.floor.to_string());
+        }
         let events = self.last.0 - before.last.0;
         if events > 0 {
             let first = before.last.next();
@@ -180,6 +192,7 @@ impl<'a> Session<'a> {
         }
         Outcome::Decided(Box::new(Decided {
             writes: self.writes,
+            kind: if self.admitted { Kind::Admission } else { Kind::Other },
             catalog: self.catalog,
             memory: self.memory,
             claimable: self.claimable,

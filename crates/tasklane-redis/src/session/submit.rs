@@ -198,6 +198,7 @@ impl Session<'_> {
     }
 
     fn admit(&mut self, draft: &Draft) -> Result<Submitted, Fault> {
+        self.admitted = true;
         let (lane, queue) = self.lane_for(&draft.spec.lane)?;
         let ordering = draft.spec.ordering_key.as_ref();
         let line = ordering.map(|ordering| Key::Line(queue, ordering.as_str().into()));

@@ -46,7 +46,7 @@ impl Store for RedisStore {
         submissions: Vec<Submission>,
     ) -> Answer<'_, Vec<Result<Vec<Submitted>, SubmitRefusal>>> {
         let size = submissions.iter().map(|submission| submission.tasks.len().max(1)).sum();
-        self.write(Class::Ordinary, size, move |session| session.submit(&submissions))
+        self.write(Class::Admission, size, move |session| session.submit(&submissions))
     }
 
     fn claim(

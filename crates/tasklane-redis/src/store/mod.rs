@@ -4,23 +4,20 @@ mod contract;
 
 use std::sync::Arc;
 
-use redis::Client;
 use tasklane_core::Random;
 use tasklane_store::{Answer, Durability, StoreError};
 
 use crate::address::Address;
-use crate::condition;
+use crate::epoch;
 use crate::fault::Fault;
 use crate::inbox::Class;
-use crate::keys::Key;
-use crate::link::{Link, Way, refused};
+use crate::link::{Link, Way};
 use crate::options::{Mode, Options};
 use crate::session::Session;
-use crate::snapshot::{FORMAT, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::system::SystemRandom;
 use crate::watch;
 use crate::writer::{Shared, Writer};
-use crate::writes::Writes;
 
 /// A store on Redis. Dropping it finishes what is queued.
 pub struct RedisStore {
@@ -42,13 +39,11 @@ impl RedisStore {
         let address: Address = address.parse()?;
         let namespace = address.namespace.clone().unwrap_or_else(|| options.namespace.clone());
         let options = Options { namespace, ..options.clone() };
-        let client = Client::open(address.server.as_str()).map_err(|error| refused(&error))?;
-        let mut random = SystemRandom::default();
-        let opened = Self::start(client, &options, address.replicas, &mut random).await;
+        let opened = Self::start(&address, &options).await;
         let shared = Arc::new(opened.map_err(|fault| fault.to_store_error())?);
         tokio::spawn(Writer::new(Arc::clone(&shared)).run());
         tokio::spawn(watch::follow(Arc::downgrade(&shared)));
-        tokio::spawn(watch::guard(Arc::downgrade(&shared), options.clone(), address.replicas));
+        tokio::spawn(watch::guard(Arc::downgrade(&shared)));
         let durability = match options.mode {
             Mode::Durable => Durability::Aof,
             Mode::Fast => Durability::Memory,
@@ -56,23 +51,18 @@ impl RedisStore {
         Ok(Self { shared, durability })
     }
 
-    async fn start(
-        client: Client,
-        options: &Options,
-        replicas: u32,
-        random: &mut SystemRandom,
-    ) -> Result<Shared, Fault> {
-        let mut link = Link::open(client, options, random.next_u64()).await?;
-        link.wait = condition::look(&link, options, replicas).await?.insist()?;
+    async fn start(address: &Address, options: &Options) -> Result<Shared, Fault> {
+        let mut random = SystemRandom::default();
+        let link = Link::new(address, options, random.next_u64())?;
+        link.look().await?;
+        if let Some(text) = link.refusal() {
+            return Err(StoreError::Unavailable(text).into());
+        }
         let mut snapshot = Snapshot::default();
         link.load(Way::Writing, Vec::new(), &mut snapshot).await?;
         while snapshot.meta.epoch == 0 {
             // Of several servers that begin at once, one does it.
-            let mut writes = Writes::default();
-            let epoch = (random.next_u64() >> 12).max(1);
-            writes.set(Key::Meta, "epoch", epoch.to_string());
-            writes.set(Key::Meta, "format", FORMAT.to_string());
-            link.commit(snapshot.meta.version, writes).await?;
+            epoch::begin(&link, &mut random).await?;
             link.load(Way::Writing, Vec::new(), &mut snapshot).await?;
         }
         let shared = Shared::new(link, options.rules);

@@ -1,106 +1,120 @@
-//! What the store asks of a server before tasks are entrusted to it, and of each write.
+//! What the answer to a write means (S1).
 
 use std::time::Duration;
 
-use tasklane_core::{NewTask, Policies, TaskType};
+use tasklane_core::StateName;
+use tasklane_redis::test_server::TestServer;
 use tasklane_redis::{Mode, Options, RedisStore};
-use tasklane_store::{Durability, Store, StoreError, Submission};
+use tasklane_store::{Durability, Store, StoreError};
 
-use crate::server::Server;
+use crate::work::{DURABLE, LONG, open, options, run, submit};
 
-const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
-
-fn options(mode: Mode) -> Options {
-    Options { mode, command_time_max: Duration::from_secs(20), ..Options::default() }
+/// A replica of another server that has everything it has.
+pub(crate) fn replica_of(primary: &TestServer, settings: &[&str]) -> TestServer {
+    let of = format!("127.0.0.1 {}", primary.port());
+    let replica = TestServer::start(&[settings, &["--replicaof", &of]].concat()).unwrap();
+    let replicas = || primary.command::<u32>(&["WAIT", "1", "100"]).unwrap();
+    let _: () = primary.command(&["SET", "probe", "1"]).unwrap();
+    let begun = std::time::Instant::now();
+    while replicas() < 1 {
+        assert!(begun.elapsed() < LONG, "the replica does not follow");
+    }
+    replica
 }
 
-fn run<T>(call: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(call)
+/// How often a server has carried out a command.
+fn calls(server: &TestServer, command: &str) -> u64 {
+    let stats: String = server.command(&["INFO", "commandstats"]).unwrap();
+    let line =
+        stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }
 
-fn one_task() -> Vec<Submission> {
-    let task = NewTask::new(TaskType::new("a").unwrap(), "payload");
-    vec![Submission { tasks: vec![task.resolve(&Policies::default()).unwrap()] }]
-}
-
-fn refusal(server: &Server, mode: Mode) -> String {
-    run(RedisStore::open(&server.address(), &options(mode))).unwrap_err().to_string()
+/// Impatient where an answer is not going to come, patient with the rest.
+fn impatient() -> Options {
+    Options { command_time_max: Duration::from_secs(4), ..options(Mode::Durable) }
 }
 
 #[test]
-fn a_server_without_its_file_is_refused_and_told_what_to_set() {
-    let server = Server::start(&["--appendonly", "no"]);
-    assert!(refusal(&server, Mode::Durable).contains("appendonly yes"));
+fn a_server_that_syncs_every_write_keeps_tasks_through_its_end_and_says_so() {
+    let server = TestServer::start(&DURABLE).unwrap();
+    run(async {
+        let store = open(&server.address(), Mode::Durable).await;
+        assert_eq!(store.status().durability, Durability::Aof);
+        let id = submit(&store).await.unwrap();
+        server.kill().unwrap();
+        server.begin().unwrap();
+        let store = open(&server.address(), Mode::Durable).await;
+        assert!(store.get(vec![id]).await.unwrap()[0].is_some());
+    });
+}
+
+#[test]
+fn fast_means_memory_and_says_so() {
+    let server = TestServer::start(&["--appendonly", "no"]).unwrap();
     let store = run(RedisStore::open(&server.address(), &options(Mode::Fast))).unwrap();
     assert_eq!(store.status().durability, Durability::Memory);
 }
 
 #[test]
-fn a_file_that_is_synced_later_is_not_enough_where_that_cannot_be_waited_for() {
-    let server = Server::start(&["--appendonly", "yes", "--appendfsync", "no"]);
-    assert!(refusal(&server, Mode::Durable).contains("appendfsync always"));
-}
-
-#[test]
-fn a_server_that_syncs_every_write_keeps_tasks_and_says_so() {
-    let server = Server::start(&DURABLE);
+fn a_write_that_a_paused_replica_does_not_confirm_is_reported_as_unknown() {
+    let primary = TestServer::start(&DURABLE).unwrap();
+    let replica = replica_of(&primary, &[]);
+    let address = format!("{}?replicas=1", primary.address());
     run(async {
-        let store = RedisStore::open(&server.address(), &options(Mode::Durable)).await.unwrap();
-        assert_eq!(store.status().durability, Durability::Aof);
-        store.submit(one_task()).await.unwrap();
-    });
-}
-
-#[test]
-fn a_server_that_would_remove_tasks_is_refused() {
-    let server = Server::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
-    assert!(refusal(&server, Mode::Fast).contains("noeviction"));
-    server.configure("maxmemory-policy", "noeviction");
-    run(RedisStore::open(&server.address(), &options(Mode::Fast))).unwrap();
-}
-
-#[test]
-fn a_server_without_memory_refuses_and_goes_on_when_there_is_some() {
-    let server = Server::start(&["--maxmemory-policy", "noeviction"]);
-    run(async {
-        let store = RedisStore::open(&server.address(), &options(Mode::Fast)).await.unwrap();
-        store.submit(one_task()).await.unwrap();
-        server.configure("maxmemory", "1");
-        let refused = store.submit(one_task()).await;
-        assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
+        let store = RedisStore::open(&address, &impatient()).await.unwrap();
+        submit(&store).await.unwrap();
+        replica.pause().unwrap();
+        let unknown = submit(&store).await;
+        assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
         assert!(store.status().trouble.is_some());
-        server.configure("maxmemory", "0");
-        store.submit(one_task()).await.unwrap();
+        replica.resume().unwrap();
+        submit(&store).await.unwrap();
+        // It had been written: nothing was undone.
+        assert_eq!(store.stats().await.unwrap().total(StateName::Pending), 3);
         assert_eq!(store.status().trouble, None);
-        assert_eq!(store.check().await.unwrap(), []);
-        let stats = store.stats().await.unwrap();
-        assert_eq!(stats.total(tasklane_core::StateName::Pending), 2);
     });
-}
-
-#[test]
-fn a_replica_is_refused() {
-    let primary = Server::with_port(&[]);
-    let of = format!("127.0.0.1 {}", primary.port);
-    let replica = Server::start(&["--replicaof", &of]);
-    assert!(refusal(&replica, Mode::Fast).contains("primary"));
 }
 
 #[test]
 fn a_write_that_too_few_replicas_have_is_reported_as_unknown() {
-    let primary = Server::with_port(&DURABLE);
-    let of = format!("127.0.0.1 {}", primary.port);
-    let replica = Server::start(&["--replicaof", &of]);
-    primary.wait_for_replica();
+    let primary = TestServer::start(&DURABLE).unwrap();
+    let _replica = replica_of(&primary, &[]);
+    let address = format!("{}?replicas=2", primary.address());
+    run(async {
+        // Opening writes nothing that anybody waits for but its epoch, which is told as any write.
+        let refused = RedisStore::open(&address, &impatient()).await;
+        assert!(matches!(refused, Err(StoreError::OutcomeUnknown(_))), "{refused:?}");
+    });
+}
+
+#[test]
+fn a_newer_server_is_asked_whether_its_file_is_synced() {
+    let server = TestServer::start_valkey(&["--appendonly", "yes"]).unwrap();
+    run(async {
+        let store = open(&server.address(), Mode::Durable).await;
+        assert_eq!(store.status().durability, Durability::Aof);
+        let before = calls(&server, "waitaof");
+        submit(&store).await.unwrap();
+        assert!(calls(&server, "waitaof") > before);
+    });
+}
+
+#[test]
+fn a_replica_that_keeps_no_file_does_not_count_where_files_count() {
+    let primary = TestServer::start_valkey(&["--appendonly", "yes"]).unwrap();
+    let of = format!("127.0.0.1 {}", primary.port());
+    let replica = TestServer::start_valkey(&["--replicaof", &of, "--appendonly", "yes"]).unwrap();
     let address = format!("{}?replicas=1", primary.address());
     run(async {
-        let options = Options { command_time_max: Duration::from_secs(4), ..Options::default() };
-        let store = RedisStore::open(&address, &options).await.unwrap();
-        store.submit(one_task()).await.unwrap();
-        // A primary whose replica has gone waits for it in vain.
-        drop(replica);
-        let unknown = store.submit(one_task()).await;
+        let store = RedisStore::open(&address, &options(Mode::Durable)).await.unwrap();
+        submit(&store).await.unwrap();
+        let _: () = replica.command(&["CONFIG", "SET", "appendonly", "no"]).unwrap();
+        let unknown = async {
+            let store = RedisStore::open(&address, &impatient()).await?;
+            submit(&store).await
+        };
+        let unknown = unknown.await;
         assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
     });
 }

@@ -12,9 +12,11 @@ use tasklane_store::Store;
 use tasklane_store::conformance::{Differences, Fixture, ManualClock};
 use tokio::runtime::Runtime;
 
-use crate::server;
+use crate::cluster;
+use crate::work::shared;
 
 pub(crate) struct OnRedis {
+    address: String,
     clock: Arc<ManualClock>,
     options: Options,
     runtime: Runtime,
@@ -23,6 +25,14 @@ pub(crate) struct OnRedis {
 
 impl OnRedis {
     pub(crate) fn new(rules: Rules) -> Self {
+        Self::at(shared().address(), rules)
+    }
+
+    pub(crate) fn in_cluster(rules: Rules) -> Self {
+        Self::at(cluster::shared().address(), rules)
+    }
+
+    fn at(address: String, rules: Rules) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let clock = Arc::new(ManualClock::default());
         let namespace = format!("case-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -31,7 +41,7 @@ impl OnRedis {
         let options =
             Options { namespace, rules, mode, clock: time, command_time_max, ..Options::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let mut fixture = Self { clock, options, runtime, store: None };
+        let mut fixture = Self { address, clock, options, runtime, store: None };
         fixture.reopen();
         fixture
     }
@@ -56,8 +66,7 @@ impl Fixture for OnRedis {
 
     fn reopen(&mut self) {
         self.store = None;
-        let address = server::shared().address();
-        let opened = self.runtime.block_on(RedisStore::open(&address, &self.options));
+        let opened = self.runtime.block_on(RedisStore::open(&self.address, &self.options));
         self.store = Some(Arc::new(opened.unwrap()));
     }
 

@@ -1,11 +1,17 @@
-//! The Redis store on a server of its own: the conformance suite, the model test, and what only
-//! this store promises.
+//! The Redis store on servers of its own: the conformance suite, the model test, and what only this
+//! store promises.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod cluster;
+mod condition;
 mod conformance;
+mod connection;
 mod durable;
 mod fixture;
+mod memory;
 mod model;
-mod server;
+mod restart;
+mod sentinel;
 mod several;
+mod work;

@@ -1,0 +1,128 @@
+//! A connection that is made anew once it has broken. What was under way on it is not sent again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, RedisError};
+use tasklane_store::StoreError;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::fault::Fault;
+use crate::source::Source;
+
+/// How long to wait after a failed attempt: this, then twice as long, and so on up to the other.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+pub(crate) struct Line {
+    source: Arc<Source>,
+    config: AsyncConnectionConfig,
+    connect_time_max: Duration,
+    slot: Mutex<Slot>,
+    /// One connects; the others take what comes of it.
+    connecting: Semaphore,
+}
+
+#[derive(Default)]
+struct Slot {
+    open: Option<Open>,
+    /// Attempts so far.
+    attempts: u64,
+    /// Those in a row that failed, when the last one did, and why.
+    failures: u32,
+    failed: Option<(Instant, StoreError)>,
+}
+
+/// A connection that is open, as far as is known.
+#[derive(Clone)]
+pub(crate) struct Open {
+    pub(crate) connection: MultiplexedConnection,
+    /// Which of all that were made: no other has this number.
+    pub(crate) number: u64,
+}
+
+impl Line {
+    pub(crate) fn new(
+        source: Arc<Source>,
+        connect_time_max: Duration,
+        answer_time_max: Duration,
+    ) -> Self {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(connect_time_max))
+            .set_response_timeout(Some(answer_time_max));
+        let (slot, connecting) = (Mutex::default(), Semaphore::new(1));
+        Self { source, config, connect_time_max, slot, connecting }
+    }
+
+    /// The connection; another one if the last has broken.
+    pub(crate) async fn open(&self) -> Result<Open, Fault> {
+        let attempts = {
+            let slot = self.slot();
+            if let Some(open) = &slot.open {
+                return Ok(open.clone());
+            }
+            slot.attempts
+        };
+        let _alone = self.connecting.acquire().await;
+        let pause_until = {
+            let slot = self.slot();
+            match (&slot.open, &slot.failed) {
+                (Some(open), _) => return Ok(open.clone()),
+                // Somebody has tried while this one waited.
+                (None, Some((_, error))) if slot.attempts != attempts => {
+                    return Err(error.clone().into());
+                }
+                (None, Some((at, _))) => Some(*at + pause(slot.failures)),
+                (None, None) => None,
+            }
+        };
+        if let Some(until) = pause_until {
+            tokio::time::sleep_until(until).await;
+        }
+        self.connect().await
+    }
+
+    async fn connect(&self) -> Result<Open, Fault> {
+        let connecting = self.source.connect(&self.config);
+        let connected = tokio::time::timeout(self.connect_time_max, connecting).await;
+        let late = || StoreError::Unavailable("Redis: connecting took too long".into()).into();
+        let connected = connected.unwrap_or_else(|_| Err(late()));
+        let mut slot = self.slot();
+        slot.attempts += 1;
+        match connected {
+            Ok(connection) => {
+                let open = Open { connection, number: slot.attempts };
+                (slot.open, slot.failures, slot.failed) = (Some(open.clone()), 0, None);
+                Ok(open)
+            }
+            Err(fault) => {
+                slot.failures = slot.failures.saturating_add(1);
+                slot.failed = Some((Instant::now(), fault.to_store_error()));
+                Err(fault)
+            }
+        }
+    }
+
+    /// Takes note of an error: where the connection, or the server behind it, is no longer the
+    /// right one, the next call makes another.
+    pub(crate) fn note(&self, used: &Open, error: &RedisError) {
+        let elsewhere = matches!(error.code(), Some("READONLY" | "MOVED" | "MASTERDOWN" | "ASK"));
+        if elsewhere || error.is_io_error() || error.is_unrecoverable_error() {
+            let mut slot = self.slot();
+            if slot.open.as_ref().is_some_and(|open| open.number == used.number) {
+                slot.open = None;
+            }
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn pause(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(10);
+    PAUSE_MIN.saturating_mul(1 << doublings).min(PAUSE_MAX)
+}
