@@ -1,7 +1,12 @@
 //! The Redis store on servers of its own: the conformance suite, the model test, and what only this
 //! store promises.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that cannot go on should stop"
+)]
 
 mod cluster;
 mod condition;
