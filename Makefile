@@ -16,7 +16,7 @@ SLOW_DRIPPING ?= 1000
 # The server as it is released, for tests from outside.
 TASKLANE = $(or $(CARGO_TARGET_DIR),target)/release/tasklane
 
-test: tools lint unit crash contract overload slow
+test: tools lint unit crash contract
 	@echo "all tests passed"
 
 # What the tests need beyond the Rust toolchain; installed once.
