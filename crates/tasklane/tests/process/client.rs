@@ -2,9 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+/// How long what must come may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Sends a request; gives the status and the body.
 pub(crate) fn call(address: SocketAddr, method: &str, path: &str, body: &Value) -> (u16, Value) {
@@ -53,4 +56,13 @@ fn exchange(
     let (head, body) = text.split_once("\r\n\r\n").ok_or(std::io::ErrorKind::UnexpectedEof)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     Ok((status, serde_json::from_str(body).unwrap_or(Value::Null)))
+}
+
+/// Waits until something holds.
+pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

@@ -3,17 +3,15 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tasklane_postgres::test_server::{Care, TestServer};
 
-use crate::client::{call, try_call};
+use crate::client::{PATIENCE, call, eventually, try_call};
 use crate::server::Server;
 
 const ANYWHERE: &str = "127.0.0.1:0";
-/// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The database of most tests. It stays up.
 fn database() -> &'static TestServer {
@@ -42,14 +40,6 @@ fn poll(server: &Server, worker: &str, count: u64) -> Vec<Value> {
 
 fn completion(task: &Value) -> Value {
     json!({"task_id": task["id"], "lease_token": task["lease_token"], "status": "completed"})
-}
-
-fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < PATIENCE, "did not come: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn is_ready(server: &Server) -> bool {

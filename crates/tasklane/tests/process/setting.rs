@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::call;
+use crate::client::{call, eventually};
 use crate::server::Server;
 
 const WITHIN: Duration = Duration::from_secs(20);
@@ -99,11 +99,7 @@ impl Site {
     }
 
     fn eventually(&self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let began = Instant::now();
-        while !holds(self) {
-            assert!(began.elapsed() < WITHIN, "not within {WITHIN:?}: {what}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        eventually(what, || holds(self));
     }
 
     fn is_gone(&self, path: &str) -> bool {
