@@ -347,7 +347,10 @@ async fn ending(
     headers_within: Duration,
     requests: Arc<Requests>,
 ) -> Ending {
+    // One that was silent from the beginning is idle at the same moment: what it said last, it said
+    // half, so there is no end to wait for.
     tokio::select! {
+        biased;
         () = cut.cancelled() => Ending::AtOnce,
         () = silent(headers_within, &requests) => Ending::Silent,
         () = idle(headers_within, &requests) => Ending::Graceful(cut.clone()),
