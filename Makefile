@@ -1,6 +1,6 @@
 # One command for each thing worth doing. `make test` is the whole gate.
 
-.PHONY: test tools lint unit postgres model crash crash-long model-long contract contract-long overload overload-long slow slow-long release bench bench-core bench-http
+.PHONY: test tools lint unit postgres postgres-long model crash crash-long model-long contract contract-long overload overload-long slow slow-long release bench bench-core bench-http
 
 # Counts of the short forms. Lowering one needs a decision record.
 MODEL_STEPS ?= 1000000
@@ -27,7 +27,7 @@ TASKLANE = $(TARGET)/release/tasklane
 # Programs of others that only tests use.
 TOOLS = $(TARGET)/test-tools
 
-test: tools lint unit postgres crash contract
+test: tools lint unit crash contract
 	@echo "all tests passed"
 
 # What the tests need beyond the Rust toolchain; installed once.
@@ -49,16 +49,16 @@ lint:
 unit:
 	cargo test --workspace --all-features --locked
 
-# The server's tests on PostgreSQL, and the store's own behind a pooler.
-postgres:
+# The server's tests on PostgreSQL, the store's own behind a pooler, and several servers that are
+# killed, with their database.
+postgres: tools release
 	TASKLANE_TEST_STORE=postgres cargo test --workspace --all-features --locked --test http -- $(NOT_ON_POSTGRES)
 	TASKLANE_TEST_POOLER=yes TASKLANE_MODEL_STEPS=$(POOLER_STEPS) cargo test --workspace --all-features --locked --test postgres
+	$(TARGET)/release/crash --store postgres --restarts $(CRASH_SERVERS) --tasks $(CRASH_TASKS)
 
-# Kills a real process under load, again and again, and checks what it had promised. On PostgreSQL
-# several processes, and the database too.
+# Kills a real process under load, again and again, and checks what it had promised.
 crash: release
 	$(TARGET)/release/crash --restarts $(CRASH_RESTARTS)
-	$(TARGET)/release/crash --store postgres --restarts $(CRASH_SERVERS) --tasks $(CRASH_TASKS)
 
 # In one go, so that nothing is built twice.
 release:
@@ -87,7 +87,10 @@ slow-long:
 	$(MAKE) slow SLOW_IDLE=15000 SLOW_DRIPPING=3000
 
 crash-long:
-	$(MAKE) crash CRASH_RESTARTS=10000 CRASH_SERVERS=1000 CRASH_TASKS=200000
+	$(MAKE) crash CRASH_RESTARTS=10000
+
+postgres-long:
+	$(MAKE) postgres CRASH_SERVERS=1000 CRASH_TASKS=200000
 
 model-long:
 	TASKLANE_MODEL_STEPS=100000000 cargo test --release --locked -p tasklane-sqlite --test store -- model::the_store_in_memory
