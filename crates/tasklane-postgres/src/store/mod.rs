@@ -38,6 +38,8 @@ use turn::{Kind, Turns};
 const TRIES: u32 = 12;
 /// How often a call of one unit is tried that has to wait for a lock.
 const LOCK_TRIES: u32 = 4;
+/// Looks at the feed for a moment in which nothing is under way here.
+const SETTLED_LOOKS: u32 = 4;
 /// An id so far ahead was chosen by somebody else.
 const OWN_IDS_AHEAD: Duration = Duration::from_secs(86_400);
 
@@ -157,7 +159,11 @@ impl Shared {
         };
         match outcome.await {
             Ok((value, written)) => {
-                transaction.commit().await?;
+                self.signals.commits(&written);
+                if let Err(fault) = transaction.commit().await {
+                    self.signals.failed(&written);
+                    return Err(fault);
+                }
                 // A look that changed nothing says nothing of writes.
                 if written.events > 0 {
                     let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -207,23 +213,30 @@ impl Shared {
     }
 
     async fn sequence_all(&self) -> Result<tasklane_store::Position, Fault> {
+        let mut tries = 0;
         loop {
+            tries += 1;
             let own = self.signals.own();
+            // While commits are under way here, nobody can tell whether they were seen already: a
+            // few looks are given to a moment without any.
+            let counts = || self.signals.is_settled(own) || tries > SETTLED_LOOKS;
             let transaction = self.pool.read().await?;
             let head = View { transaction: &transaction, shared: self }.head().await;
             transaction.roll_back().await;
             let (head, is_behind) = head?;
             if !is_behind {
-                self.signals.numbered(head, own);
-                return Ok(head);
+                if counts() {
+                    self.signals.numbered(head, own);
+                    return Ok(head);
+                }
+                continue;
             }
-            let own = self.signals.own();
             let transaction = self.pool.write().await?;
             match sequence(&transaction, &self.random).await {
                 Ok((head, is_behind)) => {
                     transaction.commit().await?;
-                    self.signals.numbered(head, own);
-                    if !is_behind {
+                    if !is_behind && counts() {
+                        self.signals.numbered(head, own);
                         return Ok(head);
                     }
                 }

@@ -29,6 +29,8 @@ struct Known {
     own_then: u64,
     /// Events that this server has committed.
     own: u64,
+    /// Events of commits that are under way here.
+    under_way: u64,
     claimable: u64,
     /// Up to which hint lanes are forgotten; then hints and the lanes that made them rise.
     forgotten: u64,
@@ -45,9 +47,26 @@ impl Signals {
         self.with(|known| known.own)
     }
 
-    /// Notes a commit of this server.
+    /// Whether this server has committed just so many events, and nothing is under way that may
+    /// have been committed already.
+    pub(crate) fn is_settled(&self, own: u64) -> bool {
+        self.with(|known| known.own == own && known.under_way == 0)
+    }
+
+    /// Notes that a commit of this server begins: others may see it before its end is known here.
+    pub(crate) fn commits(&self, written: &Written) {
+        self.with(|known| known.under_way += written.events);
+    }
+
+    /// Notes that such a commit failed, as far as is known.
+    pub(crate) fn failed(&self, written: &Written) {
+        self.with(|known| known.under_way -= written.events);
+    }
+
+    /// Notes that it went well.
     pub(crate) fn committed(&self, written: &Written) {
         let signal = self.with(|known| {
+            known.under_way -= written.events;
             known.own += written.events;
             if written.claimable > 0 {
                 known.claimable += written.claimable;
