@@ -138,7 +138,7 @@ fn a_commit_that_is_not_answered_is_unknown_and_may_be_sent_again() {
             let unknown =
                 store.submit(vec![Submission { tasks: vec![repeatable(id(sent))] }]).await;
             match unknown {
-                Ok(_) => {}
+                Ok(_) => tokio::time::sleep(Duration::from_millis(40)).await,
                 Err(StoreError::OutcomeUnknown(_)) => break,
                 Err(error) => panic!("{error}"),
             }
