@@ -217,8 +217,7 @@ impl Shared {
         loop {
             tries += 1;
             let own = self.signals.own();
-            // While commits are under way here, nobody can tell whether they were seen already: a
-            // few looks are given to a moment without any.
+            // While commits are under way here, nobody can tell whether they were seen already.
             let counts = || self.signals.is_settled(own) || tries > SETTLED_LOOKS;
             let transaction = self.pool.read().await?;
             let head = View { transaction: &transaction, shared: self }.head().await;
