@@ -22,7 +22,7 @@ SLOW_IDLE ?= 10000
 SLOW_DRIPPING ?= 1000
 
 # Where programs are built: the server as it is released, and what tests it from outside.
-TARGET = $(or $(CARGO_TARGET_DIR),target)
+TARGET = $(abspath $(or $(CARGO_TARGET_DIR),target))
 TASKLANE = $(TARGET)/release/tasklane
 # Programs of others that only tests use.
 TOOLS = $(TARGET)/test-tools
