@@ -8,8 +8,8 @@ CRASH_RESTARTS ?= 200
 CRASH_SERVERS ?= 30
 CRASH_TASKS ?= 5000
 POOLER_STEPS ?= 10000
-# What a server knows of its workers and of what became claimable may be a moment old where others
-# share its store: these tests allow for none.
+# Not yet: what a server knows of its workers may be a second old (the first two), and it wakes more
+# polls than it has to (the last). docs/postgresql.md says so.
 NOT_ON_POSTGRES = --skip breaker::an_operator_may_close_it --skip poll::a_paused_worker_gets_none_and_is_told \
 	--skip poll::polls_that_wait_are_not_bothered_by_tasks_for_others
 CONTRACT_EXAMPLES ?= 10

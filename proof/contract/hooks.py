@@ -204,7 +204,8 @@ def excused(kind, failure, case, response):
         plain = "upgrade" not in {name.lower() for name in response.request.headers}
         return "a WebSocket is asked for with an upgrade" if plain and "upgrade" in problem["detail"] else None
     if problem["type"] == "worker-gone":
-        return "a worker has left" if case.path.startswith("/internal/workers/{id}") else None
+        workers = ("/internal/workers/{id}", "/admin/workers/{id}")
+        return "a worker has left" if case.path.startswith(workers) else None
     body = sent_body(response)
     if problem["type"] == "idempotency-mismatch":
         tasks = body.get("tasks", [body])

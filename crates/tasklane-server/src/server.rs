@@ -28,6 +28,8 @@ use crate::trace::Tracer;
 
 /// How long to rest when the system refuses a connection, for example for want of descriptors.
 const REST_AFTER_REFUSAL: Duration = Duration::from_millis(50);
+/// How long the first call waits for the end of the feed to be known.
+const FOLLOW_WITHIN: Duration = Duration::from_secs(5);
 /// Streams of one HTTP/2 connection.
 const STREAMS_MAX: u32 = 256;
 /// Bytes read ahead on one connection.
@@ -98,6 +100,8 @@ impl Server {
         if let Err(error) = self.engine.refresh_keys().await {
             tracing::warn!(%error, "keys could not be read; it is tried again");
         }
+        // Likewise, so that what it does is counted; without a store there is nothing to count.
+        let _ = tokio::time::timeout(FOLLOW_WITHIN, self.engine.feed().head()).await;
         let front = Front::new(Arc::clone(&self.engine));
         let door = Door { front, tls: self.tls.clone(), shutdown };
         door.accept(listener, &connections, &self.engine.settings()).await;

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::kept::Kept;
 
 /// How long a test waits for what must come.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Site {
     pub(crate) address: SocketAddr,
