@@ -8,10 +8,6 @@ CRASH_RESTARTS ?= 200
 CRASH_SERVERS ?= 30
 CRASH_TASKS ?= 5000
 POOLER_STEPS ?= 10000
-# Not yet: what a server knows of its workers may be a second old (the first two), and it wakes more
-# polls than it has to (the last). docs/postgresql.md says so.
-NOT_ON_POSTGRES = --skip breaker::an_operator_may_close_it --skip poll::a_paused_worker_gets_none_and_is_told \
-	--skip poll::polls_that_wait_are_not_bothered_by_tasks_for_others
 CONTRACT_EXAMPLES ?= 10
 # The same calls each time, so that a change is judged by itself; the long form makes others, and
 # prints the seed with which they can be made again.
@@ -52,7 +48,7 @@ unit:
 # The server's tests on PostgreSQL, the store's own behind a pooler, and several servers that are
 # killed, with their database.
 postgres: tools release
-	TASKLANE_TEST_STORE=postgres cargo test --workspace --all-features --locked --test http -- $(NOT_ON_POSTGRES)
+	TASKLANE_TEST_STORE=postgres cargo test --workspace --all-features --locked --test http
 	TASKLANE_TEST_POOLER=yes TASKLANE_MODEL_STEPS=$(POOLER_STEPS) cargo test --workspace --all-features --locked --test postgres
 	$(TARGET)/release/crash --store postgres --restarts $(CRASH_SERVERS) --tasks $(CRASH_TASKS)
 

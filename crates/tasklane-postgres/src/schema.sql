@@ -171,17 +171,25 @@ CREATE TABLE delta(
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
 -- Events as they were committed, and as readers see them: numbered by one sequencer at a time.
+-- `origin`: the server that wrote them, which knows already. `claimable`: tasks that became so, in
+-- these lanes, or anywhere.
 CREATE TABLE outbox(
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at bigint NOT NULL,
     count integer NOT NULL,
-    events bytea NOT NULL
+    events bytea NOT NULL,
+    origin bigint NOT NULL,
+    claimable bigint NOT NULL,
+    lanes integer[]
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 CREATE TABLE feed(
     first bigint PRIMARY KEY,
     count integer NOT NULL,
     at bigint NOT NULL,
-    events bytea NOT NULL
+    events bytea NOT NULL,
+    origin bigint NOT NULL,
+    claimable bigint NOT NULL,
+    lanes integer[]
 );
 
 CREATE TABLE worker(

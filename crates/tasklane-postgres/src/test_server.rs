@@ -98,7 +98,7 @@ impl TestServer {
         let settings = format!(
             "[databases]\n* = host={server} user=postgres\n[pgbouncer]\nlisten_addr =\n\
              unix_socket_dir = {own}\nauth_type = any\npool_mode = transaction\n\
-             max_client_conn = 1000\ndefault_pool_size = 30\nlogfile = {own}/log\n",
+             max_client_conn = 1000\ndefault_pool_size = 30\n",
             server = self.folder.display(),
             own = folder.display(),
         );
@@ -109,7 +109,7 @@ impl TestServer {
         let pooler = as_postgres(Path::new("pgbouncer"))?;
         let mut keeper = Command::new("sh");
         keeper.args(["-c", KEEPER, "keeper"]).arg(pooler.get_program()).args(pooler.get_args());
-        keeper.arg("-q").arg(folder.join("settings"));
+        keeper.arg(folder.join("settings"));
         let keeper = keeper.env("FOLDER", &folder).stdin(Stdio::piped()).spawn()?;
         *self.pooler.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
         let socket = folder.join(".s.PGSQL.6432");

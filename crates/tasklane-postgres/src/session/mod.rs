@@ -77,7 +77,7 @@ pub(crate) struct Written {
 }
 
 /// Lanes in which tasks became claimable.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Woken {
     /// These.
     Lanes(HashSet<i32>),
@@ -120,11 +120,19 @@ impl<'s> Session<'s> {
         self.write_counts().await?;
         if self.given > 0 {
             let (at, count) = (self.now.as_micros(), self.given as i32);
-            let sql = "INSERT INTO outbox(at, count, events) VALUES ($1, $2, $3)";
+            let lanes: Option<Vec<i32>> = match &self.outcome.woken {
+                Woken::Lanes(lanes) => Some(lanes.iter().copied().collect()),
+                Woken::Anywhere => None,
+            };
+            let sql = "INSERT INTO outbox(at, count, events, origin, claimable, lanes)
+                       VALUES ($1, $2, $3, $4, $5, $6)";
             let row = [
                 (&at as _, Type::INT8),
                 (&count as _, Type::INT4),
                 (&self.events as _, Type::BYTEA),
+                (&self.shared.origin as _, Type::INT8),
+                (&(self.outcome.claimable as i64) as _, Type::INT8),
+                (&lanes as _, Type::INT4_ARRAY),
             ];
             self.transaction.execute(sql, &row).await?;
         }

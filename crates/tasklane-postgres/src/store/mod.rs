@@ -2,6 +2,7 @@
 
 mod contract;
 mod listen;
+mod sequence;
 mod signal;
 mod turn;
 
@@ -29,8 +30,9 @@ use crate::rows::time;
 use crate::schema;
 use crate::session::{Looked, Session};
 use crate::system::{self, SharedRandom};
-use crate::view::{View, sequence};
+use crate::view::View;
 use listen::keep_listening;
+use sequence::keep_sequencing;
 use signal::Signals;
 use turn::{Kind, Turns};
 
@@ -38,8 +40,6 @@ use turn::{Kind, Turns};
 const TRIES: u32 = 12;
 /// How often a call of one unit is tried that has to wait for a lock.
 const LOCK_TRIES: u32 = 4;
-/// Looks at the feed for a moment in which nothing is under way here.
-const SETTLED_LOOKS: u32 = 4;
 /// An id so far ahead was chosen by somebody else.
 const OWN_IDS_AHEAD: Duration = Duration::from_secs(86_400);
 
@@ -56,7 +56,11 @@ pub(crate) struct Shared {
     last_id: Mutex<(u64, u64)>,
     rotation: Mutex<Rotation<i32>>,
     looked: Mutex<Looked>,
+    /// Which server wrote an event: this one, as long as it runs.
+    pub(crate) origin: i64,
     pub(crate) signals: Signals,
+    /// One look at the feed at a time: each goes on from the last.
+    looks: tokio::sync::Mutex<()>,
     turns: Turns,
     commit_micros: Tally,
     commit_events: Tally,
@@ -159,9 +163,9 @@ impl Shared {
         };
         match outcome.await {
             Ok((value, written)) => {
-                self.signals.commits(&written);
+                self.signals.commits();
                 if let Err(fault) = transaction.commit().await {
-                    self.signals.failed(&written);
+                    self.signals.failed();
                     return Err(fault);
                 }
                 // A look that changed nothing says nothing of writes.
@@ -205,48 +209,6 @@ impl Shared {
         outcome.map_err(|fault| fault.to_store_error())
     }
 
-    /// Numbers what is committed, so that the feed can be read up to here.
-    pub(crate) async fn sequence(&self) -> Result<tasklane_store::Position, StoreError> {
-        let outcome = self.sequence_all().await;
-        self.note(outcome.as_ref().err());
-        outcome.map_err(|fault| fault.to_store_error())
-    }
-
-    async fn sequence_all(&self) -> Result<tasklane_store::Position, Fault> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let own = self.signals.own();
-            // While commits are under way here, nobody can tell whether they were seen already.
-            let counts = || self.signals.is_settled(own) || tries > SETTLED_LOOKS;
-            let transaction = self.pool.read().await?;
-            let head = View { transaction: &transaction, shared: self }.head().await;
-            transaction.roll_back().await;
-            let (head, is_behind) = head?;
-            if !is_behind {
-                if counts() {
-                    self.signals.numbered(head, own);
-                    return Ok(head);
-                }
-                continue;
-            }
-            let transaction = self.pool.write().await?;
-            match sequence(&transaction, &self.random).await {
-                Ok((head, is_behind)) => {
-                    transaction.commit().await?;
-                    if !is_behind && counts() {
-                        self.signals.numbered(head, own);
-                        return Ok(head);
-                    }
-                }
-                Err(fault) => {
-                    transaction.roll_back().await;
-                    return Err(fault);
-                }
-            }
-        }
-    }
-
     /// Which life of the store.
     async fn epoch(&self) -> Result<u64, StoreError> {
         self.read(|view| Box::pin(async move { view.epoch().await })).await
@@ -288,17 +250,21 @@ impl PostgresStore {
     }
 
     async fn start(address: Address, options: &Options) -> Result<Self, Fault> {
+        let random = SharedRandom::default();
+        let origin = (tasklane_core::Random::next_u64(&mut &random) >> 1) as i64;
         let shared = Arc::new(Shared {
             pool: Pool::open(&address, options).await?,
             lanes: Lanes::default(),
             rules: options.rules,
-            random: SharedRandom::default(),
+            random,
             clock: options.clock.clone(),
             ahead: AtomicI64::new(0),
             last_id: Mutex::new((0, 0)),
             rotation: Mutex::default(),
             looked: Mutex::default(),
+            origin,
             signals: Signals::default(),
+            looks: tokio::sync::Mutex::default(),
             turns: Turns::default(),
             commit_micros: Tally::default(),
             commit_events: Tally::default(),
@@ -385,16 +351,5 @@ fn tries_max(fault: &Fault, units: usize) -> u32 {
         true if units > 1 => 1,
         true => LOCK_TRIES,
         false => TRIES,
-    }
-}
-
-/// Looks after the feed and the counters while nobody asks for them, and notices what other servers
-/// did.
-async fn keep_sequencing(shared: Arc<Shared>, every: Duration) {
-    loop {
-        tokio::time::sleep(every).await;
-        if let Err(error) = shared.sequence().await {
-            tracing::warn!(%error, "the feed could not be looked after; it is tried again");
-        }
     }
 }

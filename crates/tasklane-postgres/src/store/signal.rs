@@ -7,6 +7,7 @@ use tasklane_store::{Position, Signal};
 use tokio::sync::{Notify, watch};
 
 use crate::session::{Woken, Written};
+use crate::view::News;
 
 /// Writes whose lanes are remembered.
 const REMEMBERED: usize = 1_000;
@@ -24,17 +25,23 @@ struct Known {
     /// Whether the sequencer was asked at all.
     is_known: bool,
     /// The last number that the sequencer gave, as far as is known.
-    numbered: u64,
-    /// Events that this server had committed when it learnt that.
-    own_then: u64,
+    numbered: Position,
+    /// Events of this server that had a number then.
+    own_numbered: u64,
     /// Events that this server has committed.
     own: u64,
-    /// Events of commits that are under way here.
-    under_way: u64,
+    /// Commits that are under way here: others may see one before its end is known.
+    under_way: usize,
     claimable: u64,
     /// Up to which hint lanes are forgotten; then hints and the lanes that made them rise.
     forgotten: u64,
     woken: VecDeque<(u64, Woken)>,
+}
+
+/// What is known before the sequencer is asked.
+pub(crate) struct Before {
+    pub(crate) numbered: Position,
+    own: u64,
 }
 
 impl Signals {
@@ -42,45 +49,22 @@ impl Signals {
         self.signal.subscribe()
     }
 
-    /// Events that this server has committed.
-    pub(crate) fn own(&self) -> u64 {
-        self.with(|known| known.own)
-    }
-
-    /// Whether this server has committed just so many events, and nothing is under way that may
-    /// have been committed already.
-    pub(crate) fn is_settled(&self, own: u64) -> bool {
-        self.with(|known| known.own == own && known.under_way == 0)
-    }
-
-    /// Notes that a commit of this server begins: others may see it before its end is known here.
-    pub(crate) fn commits(&self, written: &Written) {
-        self.with(|known| known.under_way += written.events);
+    /// Notes that a commit of this server begins.
+    pub(crate) fn commits(&self) {
+        self.with(|known| known.under_way += 1);
     }
 
     /// Notes that such a commit failed, as far as is known.
-    pub(crate) fn failed(&self, written: &Written) {
-        self.with(|known| known.under_way -= written.events);
+    pub(crate) fn failed(&self) {
+        self.with(|known| known.under_way -= 1);
     }
 
     /// Notes that it went well.
     pub(crate) fn committed(&self, written: &Written) {
         let signal = self.with(|known| {
-            known.under_way -= written.events;
+            known.under_way -= 1;
             known.own += written.events;
-            if written.claimable > 0 {
-                known.claimable += written.claimable;
-                let woken = match &written.woken {
-                    Woken::Lanes(lanes) => Woken::Lanes(lanes.clone()),
-                    Woken::Anywhere => Woken::Anywhere,
-                };
-                known.woken.push_back((known.claimable, woken));
-                if known.woken.len() > REMEMBERED
-                    && let Some((hint, _)) = known.woken.pop_front()
-                {
-                    known.forgotten = hint;
-                }
-            }
+            known.wake(written.claimable, &written.woken);
             known.signal()
         });
         self.tell(signal);
@@ -94,20 +78,27 @@ impl Signals {
         self.happened.notified().await;
     }
 
-    /// Notes the last number given; this server had committed `own` events before it was asked for.
-    /// Whatever is above what was expected is another server's.
-    pub(crate) fn numbered(&self, head: Position, own: u64) {
+    /// To be asked before the sequencer is.
+    pub(crate) fn before(&self) -> Before {
+        self.with(|known| Before { numbered: known.numbered, own: known.own })
+    }
+
+    /// Notes what the sequencer told when nothing was left to number.
+    pub(crate) fn numbered(&self, before: &Before, news: &News) {
         let signal = self.with(|known| {
-            let expected = known.numbered + own.saturating_sub(known.own_then);
-            if head.0 > expected && known.is_known {
-                // At most so many tasks became claimable.
-                known.claimable += head.0 - expected;
-                known.woken.push_back((known.claimable, Woken::Anywhere));
+            if known.is_known && news.head < before.numbered {
+                // What was numbered is lost: the database is an older one.
+                known.wake(1, &Woken::Anywhere);
+            } else if known.is_known {
+                known.wake(news.claimable, &news.woken);
             }
             known.is_known = true;
-            if own >= known.own_then && head.0 >= known.numbered {
-                known.numbered = head.0;
-                known.own_then = own;
+            known.numbered = news.head;
+            known.own_numbered += news.own;
+            if known.under_way == 0 && known.own == before.own {
+                // Whatever was committed here has its number, also what failed only as far as was
+                // known.
+                known.own_numbered = known.own;
             }
             known.signal()
         });
@@ -147,9 +138,23 @@ impl Signals {
 }
 
 impl Known {
+    /// Notes that so many tasks became claimable there.
+    fn wake(&mut self, claimable: u64, woken: &Woken) {
+        if claimable == 0 {
+            return;
+        }
+        self.claimable += claimable;
+        self.woken.push_back((self.claimable, woken.clone()));
+        if self.woken.len() > REMEMBERED
+            && let Some((hint, _)) = self.woken.pop_front()
+        {
+            self.forgotten = hint;
+        }
+    }
+
     /// Numbers are given after the commit: until then each event of this server counts as one more.
     fn signal(&self) -> Signal {
-        let last = self.numbered + self.own.saturating_sub(self.own_then);
+        let last = self.numbered.0 + self.own.saturating_sub(self.own_numbered);
         Signal { claimable: self.claimable, last: Position(last) }
     }
 }

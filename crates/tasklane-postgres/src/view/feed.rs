@@ -9,16 +9,27 @@ use super::View;
 use crate::connection::Transaction;
 use crate::fault::Fault;
 use crate::rows::time;
+use crate::session::Woken;
 
 /// Writes numbered in one transaction.
 const WRITES_AT_ONCE: i64 = 5_000;
 
-/// Numbers what is committed and not numbered, and folds counters. Gives the last number, and
-/// whether there is more to do.
+/// What was numbered after a number that was known.
+pub(crate) struct News {
+    /// The last number now.
+    pub(crate) head: Position,
+    /// Events of one's own.
+    pub(crate) own: u64,
+    /// Tasks that others made claimable, and where.
+    pub(crate) claimable: u64,
+    pub(crate) woken: Woken,
+}
+
+/// Numbers what is committed and not numbered, and folds counters. Says whether there is more to do.
 pub(crate) async fn sequence(
     transaction: &Transaction,
     mut random: impl Random,
-) -> Result<(Position, bool), Fault> {
+) -> Result<bool, Fault> {
     // Another that is at it does what is to be done here too: worth waiting for.
     let lock = "SELECT set_config('lock_timeout', '10s', true),
                 pg_advisory_xact_lock(hashtext('tasklane feed'), hashtext(current_schema()))";
@@ -32,20 +43,19 @@ pub(crate) async fn sequence(
     let sql = "WITH part AS (SELECT number FROM outbox ORDER BY number LIMIT $1),
         gone AS (
             DELETE FROM outbox WHERE number <= (SELECT max(number) FROM part)
-            RETURNING number, at, count, events
+            RETURNING number, at, count, events, origin, claimable, lanes
         ), total AS (SELECT coalesce(sum(count), 0)::int8 AS events, count(*) AS writes FROM gone),
         head AS (
             UPDATE meta SET value = value + total.events FROM total WHERE name = 'head'
             RETURNING meta.value, total.events, total.writes
         ), written AS (
-            INSERT INTO feed(first, count, at, events)
+            INSERT INTO feed(first, count, at, events, origin, claimable, lanes)
             SELECT head.value - head.events + sum(gone.count) OVER (ORDER BY gone.number) - gone.count + 1,
-                   gone.count, gone.at, gone.events
+                   gone.count, gone.at, gone.events, gone.origin, gone.claimable, gone.lanes
             FROM gone, head
         )
-        SELECT value, writes FROM head";
-    let row = transaction.one(sql, &[(&WRITES_AT_ONCE, Type::INT8)]).await?;
-    let (head, writes): (i64, i64) = (row.get(0), row.get(1));
+        SELECT writes FROM head";
+    let writes: i64 = transaction.one(sql, &[(&WRITES_AT_ONCE, Type::INT8)]).await?.get(0);
     let fold = "WITH gone AS (DELETE FROM delta RETURNING queue, lane, priority, state, change),
         deep AS (
             INSERT INTO depth(queue, count)
@@ -57,17 +67,38 @@ pub(crate) async fn sequence(
         GROUP BY queue, lane, priority, state
         ON CONFLICT (lane, priority, state) DO UPDATE SET count = tally.count + excluded.count";
     transaction.execute(fold, &[]).await?;
-    Ok((Position(head.unsigned_abs()), writes == WRITES_AT_ONCE))
+    Ok(writes == WRITES_AT_ONCE)
 }
 
 impl View<'_> {
-    /// The last number; and whether there is anything to do for the sequencer.
-    pub(crate) async fn head(&self) -> Result<(Position, bool), Fault> {
-        let sql = "SELECT value, EXISTS (SELECT 1 FROM outbox)
-                       OR timeline() <> (SELECT value FROM meta WHERE name = 'timeline')
-                   FROM meta WHERE name = 'head'";
-        let row = self.transaction.one(sql, &[]).await?;
-        Ok((Position(row.get::<_, i64>(0).unsigned_abs()), row.get(1)))
+    /// Whether there is anything to do for the sequencer.
+    pub(crate) async fn is_behind(&self) -> Result<bool, Fault> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM outbox)
+                       OR timeline() <> (SELECT value FROM meta WHERE name = 'timeline')";
+        Ok(self.transaction.one(sql, &[]).await?.get(0))
+    }
+
+    /// What was numbered after the number that is known.
+    pub(crate) async fn news(&self, known: Position) -> Result<News, Fault> {
+        let sql = "SELECT (SELECT value FROM meta WHERE name = 'head'),
+                coalesce(sum(count) FILTER (WHERE origin = $2), 0)::int8,
+                coalesce(sum(claimable) FILTER (WHERE origin <> $2), 0)::int8,
+                coalesce(bool_or(lanes IS NULL) FILTER (WHERE origin <> $2), false),
+                ARRAY(SELECT DISTINCT unnest(lanes) FROM feed WHERE first > $1 AND origin <> $2)
+            FROM feed WHERE first > $1";
+        let known = known.0 as i64;
+        let parameters = [(&known as _, Type::INT8), (&self.shared.origin as _, Type::INT8)];
+        let row = self.transaction.one(sql, &parameters).await?;
+        let number = |at| row.get::<_, i64>(at).unsigned_abs();
+        let lanes: Vec<i32> = row.get(4);
+        if lanes.iter().any(|lane| self.shared.lanes.get(*lane).is_none()) {
+            self.shared.lanes.meet_all(self.transaction).await?;
+        }
+        let woken = match row.get(3) {
+            true => Woken::Anywhere,
+            false => Woken::Lanes(lanes.into_iter().collect()),
+        };
+        Ok(News { head: Position(number(0)), own: number(1), claimable: number(2), woken })
     }
 
     pub(crate) async fn epoch(&self) -> Result<u64, Fault> {

@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::rows::{self, Loaded, time, worker_id};
 use crate::store::Shared;
 
-pub(crate) use feed::sequence;
+pub(crate) use feed::{News, sequence};
 
 pub(crate) struct View<'v> {
     pub(crate) transaction: &'v Transaction,

@@ -174,6 +174,43 @@ fn what_one_server_does_is_noticed_by_another() {
 }
 
 #[test]
+fn a_hint_tells_of_each_task_once_and_where_on_whichever_server() {
+    let options = fresh();
+    runtime().block_on(async {
+        let (one, two) = (open(&options).await, open(&options).await);
+        let (seen_one, seen_two) = (one.watch().borrow().claimable, two.watch().borrow().claimable);
+        // Commits and looks side by side: each event is numbered long after it happened, or before
+        // its own server knows that it is committed.
+        let mut calls = Vec::new();
+        for _ in 0..8 {
+            let (one, two) = (Arc::clone(&one), Arc::clone(&two));
+            calls.push(tokio::spawn(async move {
+                let worker = register(&one).await;
+                for _ in 0..20 {
+                    submit(&one, 2).await;
+                    let settles = claim(&one, worker, 2).await.iter().map(completion).collect();
+                    one.execute(settles).await.unwrap();
+                    one.head().await.unwrap();
+                    two.head().await.unwrap();
+                }
+            }));
+        }
+        for call in calls {
+            call.await.unwrap();
+        }
+        for (store, seen) in [(&one, seen_one), (&two, seen_two)] {
+            let head = store.head().await.unwrap();
+            let hint = *store.watch().borrow();
+            assert_eq!(hint.claimable - seen, 320);
+            assert_eq!(hint.last, head.position);
+            let lanes = store.claimable_since(seen).unwrap();
+            assert_eq!(lanes.len(), 1);
+            assert_eq!(lanes[0].task_type.as_str(), "a");
+        }
+    });
+}
+
+#[test]
 fn one_key_on_several_servers_makes_one_task() {
     let options = fresh();
     runtime().block_on(async {
@@ -209,7 +246,8 @@ fn a_follower_misses_no_late_commit_and_waits_for_none() {
         let mut events = Vec::new();
         codec::encode_notice(&mut events, &Subject::Worker(late, WorkerChange::Joined));
         slow.batch_execute("BEGIN").await.unwrap();
-        let sql = "INSERT INTO outbox(at, count, events) VALUES (1, 1, $1)";
+        let sql = "INSERT INTO outbox(at, count, events, origin, claimable, lanes)
+                   VALUES (1, 1, $1, 1, 0, '{}')";
         slow.execute(sql, &[&events]).await.unwrap();
         submit(&store, 2).await;
         let before = store.events_after(Cursor::OLDEST, 100).await.unwrap();

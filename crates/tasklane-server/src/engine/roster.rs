@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tasklane_core::{Health, Timestamp, Worker, WorkerId, WorkerSpec, WorkerState};
 use tasklane_store::{Direction, WorkerChange};
+use tokio::sync::Notify;
 
 use super::breaker::Breaker;
 use super::claim::Directive;
@@ -31,7 +32,7 @@ struct Member {
     strikes: u32,
     /// Since when it has been seen as unhealthy.
     unhealthy_since: Option<Timestamp>,
-    /// When it came, among all that came.
+    /// When this server last learnt something of it at first hand.
     number: u64,
 }
 
@@ -40,13 +41,15 @@ struct Member {
 pub(super) struct Roster {
     settings: LiveSettings,
     members: Mutex<HashMap<WorkerId, Member>>,
-    /// How many came.
-    arrivals: AtomicU64,
+    /// How often something was learnt at first hand.
+    news: AtomicU64,
+    /// The feed tells something else than what is known here.
+    doubt: Notify,
 }
 
 impl Roster {
     pub(super) fn new(settings: LiveSettings) -> Self {
-        Self { settings, members: Mutex::default(), arrivals: AtomicU64::new(0) }
+        Self { settings, members: Mutex::default(), news: AtomicU64::new(0), doubt: Notify::new() }
     }
 
     /// How much of what it wants a worker may have. An unknown one is the store's to refuse.
@@ -105,29 +108,44 @@ impl Roster {
         }
     }
 
-    /// The feed tells of a worker.
+    /// The feed tells of a worker. That may be long ago, so what it says is only compared.
     pub(super) fn heard(&self, worker: WorkerId, change: WorkerChange) {
-        match change {
-            WorkerChange::Joined => {}
-            WorkerChange::Resumed => self.changed(worker, WorkerState::Active),
-            WorkerChange::Paused => self.changed(worker, WorkerState::Paused),
-            WorkerChange::Draining => self.changed(worker, WorkerState::Draining),
-            WorkerChange::Unhealthy => self.changed(worker, WorkerState::Unhealthy),
-            WorkerChange::Left | WorkerChange::Dead => self.left(worker),
+        let state = match change {
+            WorkerChange::Joined => return,
+            WorkerChange::Left | WorkerChange::Dead => return self.left(worker),
+            WorkerChange::Resumed => WorkerState::Active,
+            WorkerChange::Paused => WorkerState::Paused,
+            WorkerChange::Draining => WorkerState::Draining,
+            WorkerChange::Unhealthy => WorkerState::Unhealthy,
+        };
+        if self.state(worker) != Some(state) {
+            self.doubt.notify_one();
         }
     }
 
-    /// A worker's state changed.
+    /// Waits until the store should be asked anew.
+    pub(super) async fn doubted(&self) {
+        self.doubt.notified().await;
+    }
+
+    /// A worker's state changed by this server's doing.
     pub(super) fn changed(&self, worker: WorkerId, state: WorkerState) {
-        self.lock().entry(worker).or_default().state = state;
+        let number = self.number();
+        let mut members = self.lock();
+        let member = members.entry(worker).or_default();
+        (member.state, member.number) = (state, number);
     }
 
     /// A worker registered here.
     pub(super) fn joined(&self, worker: WorkerId, spec: WorkerSpec) {
-        let number = self.arrivals.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.number();
         let mut members = self.lock();
         let member = members.entry(worker).or_default();
         (member.spec, member.number) = (Some(Arc::new(spec)), number);
+    }
+
+    fn number(&self) -> u64 {
+        self.news.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// A worker starts anew.
@@ -163,31 +181,29 @@ impl Roster {
         self.lock().values().filter(open).count()
     }
 
-    /// How many have come so far: to be asked before the store is.
-    pub(super) fn arrivals(&self) -> u64 {
-        self.arrivals.load(Ordering::Relaxed)
+    /// How often something was learnt at first hand so far: to be asked before the store is.
+    pub(super) fn news(&self) -> u64 {
+        self.news.load(Ordering::Relaxed)
     }
 
-    /// Takes over what the store knows, and gives the unhealthy workers that nothing speaks against
-    /// any more. Who came after the first `arrivals` may be missing from the store's list and is kept.
-    pub(super) fn refresh(
-        &self,
-        workers: &[Worker],
-        arrivals: u64,
-        now: Timestamp,
-    ) -> Vec<WorkerId> {
+    /// Takes over what the store knew, and gives the unhealthy workers that nothing speaks against
+    /// any more. What was learnt of a worker after the first `news` counts more than the store's
+    /// list, in which it may be missing.
+    pub(super) fn refresh(&self, workers: &[Worker], news: u64, now: Timestamp) -> Vec<WorkerId> {
         let settings = self.settings.now().breaker;
         let mut members = self.lock();
         let mut known: HashMap<WorkerId, Member> = std::mem::take(&mut members);
         let mut over = Vec::new();
         for worker in workers {
             let mut member = known.remove(&worker.id).unwrap_or_default();
-            member.state = worker.state;
+            if member.number <= news {
+                member.state = worker.state;
+            }
             if member.spec.is_none() {
                 member.spec = Some(Arc::new(worker.spec.clone()));
             }
             member.breaker.try_again(now, &settings);
-            if worker.state != WorkerState::Unhealthy {
+            if member.state != WorkerState::Unhealthy {
                 member.unhealthy_since = None;
             } else if member.strikes == 0 {
                 let since = *member.unhealthy_since.get_or_insert(now);
@@ -203,7 +219,7 @@ impl Roster {
             }
             members.insert(worker.id, member);
         }
-        members.extend(known.into_iter().filter(|(_, member)| member.number > arrivals));
+        members.extend(known.into_iter().filter(|(_, member)| member.number > news));
         over
     }
 
@@ -215,8 +231,22 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
+
     use crate::settings::{BreakerSettings, Settings};
     use tasklane_core::Selection;
+
+    fn worker(id: WorkerId, state: WorkerState) -> Worker {
+        Worker {
+            id,
+            spec: WorkerSpec::new(Selection::default(), 1).unwrap(),
+            state,
+            registered_at: Timestamp::EPOCH,
+            seen_at: Timestamp::EPOCH,
+            leases: 0,
+            health: Health::default(),
+        }
+    }
 
     #[test]
     fn who_came_while_the_store_was_asked_is_not_forgotten() {
@@ -224,28 +254,35 @@ mod tests {
         let settings = Settings { breaker, ..Settings::default() };
         let roster = Roster::new(LiveSettings::new(settings));
         let (now, worker) = (Timestamp::EPOCH, WorkerId::from_bytes([1; 16]));
-        let before = roster.arrivals();
+        let before = roster.news();
         roster.joined(worker, WorkerSpec::new(Selection::default(), 1).unwrap());
         assert!(!roster.settled(worker, true, now));
         roster.refresh(&[], before, now);
         assert!(roster.settled(worker, true, now), "its failures still count");
-        roster.refresh(&[], roster.arrivals(), now);
+        roster.refresh(&[], roster.news(), now);
         assert_eq!(roster.state(worker), None, "who has gone is forgotten");
+    }
+
+    #[test]
+    fn what_the_feed_and_the_store_tell_late_does_not_undo_what_was_done_here() {
+        let roster = Roster::new(LiveSettings::new(Settings::default()));
+        let id = WorkerId::from_bytes([1; 16]);
+        let before = roster.news();
+        roster.changed(id, WorkerState::Paused);
+        roster.changed(id, WorkerState::Active);
+        roster.heard(id, WorkerChange::Paused);
+        roster.refresh(&[worker(id, WorkerState::Paused)], before, Timestamp::EPOCH);
+        assert_eq!(roster.state(id), Some(WorkerState::Active));
+        assert!(roster.doubted().now_or_never().is_some(), "the store is asked");
+        roster.refresh(&[worker(id, WorkerState::Paused)], roster.news(), Timestamp::EPOCH);
+        assert_eq!(roster.state(id), Some(WorkerState::Paused), "and believed");
     }
 
     #[test]
     fn what_another_server_marked_is_left_to_it_for_the_time_of_a_breaker() {
         let roster = Roster::new(LiveSettings::new(Settings::default()));
         let id = WorkerId::from_bytes([1; 16]);
-        let worker = Worker {
-            id,
-            spec: WorkerSpec::new(Selection::default(), 1).unwrap(),
-            state: WorkerState::Unhealthy,
-            registered_at: Timestamp::EPOCH,
-            seen_at: Timestamp::EPOCH,
-            leases: 0,
-            health: Health::default(),
-        };
+        let worker = worker(id, WorkerState::Unhealthy);
         let at = |seconds| Timestamp::EPOCH.plus(std::time::Duration::from_secs(seconds));
         let refresh = |seconds| roster.refresh(std::slice::from_ref(&worker), 0, at(seconds));
         assert_eq!((refresh(10), refresh(69)), (vec![], vec![]));

@@ -65,9 +65,9 @@ impl Engine {
     /// Learns what other servers and maintenance did to workers, and gives those whose open
     /// breaker is over a few tasks to try.
     pub async fn refresh_workers(&self) -> Result<(), EngineError> {
-        let arrivals = self.roster.arrivals();
+        let news = self.roster.news();
         let workers = self.store.workers().await?;
-        for worker in self.roster.refresh(&workers, arrivals, self.now()) {
+        for worker in self.roster.refresh(&workers, news, self.now()) {
             match self.store.direct(worker, Direction::Recover).await {
                 Ok(Ok(())) => self.roster.changed(worker, WorkerState::Active),
                 // Gone meanwhile.
@@ -76,5 +76,10 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Waits until the feed tells of workers what is not known here.
+    pub async fn workers_doubted(&self) {
+        self.roster.doubted().await;
     }
 }

@@ -18,6 +18,9 @@ use crate::limits::{KEYS_REFRESHED_EVERY, REFUSALS_RECORDED_EVERY};
 /// How long a duty rests after the store failed it.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
+/// How long the workers are not asked for again, whatever the feed tells of them.
+const WORKERS_REST: Duration = Duration::from_millis(10);
+
 /// Starts every duty; they end with `stop`.
 pub fn start(engine: &Arc<Engine>, tracker: &TaskTracker, stop: &CancellationToken) {
     tracker.spawn(overdue::run(Arc::clone(engine), stop.clone()));
@@ -26,10 +29,17 @@ pub fn start(engine: &Arc<Engine>, tracker: &TaskTracker, stop: &CancellationTok
         tracker.spawn(request::run(Arc::clone(engine), stop.clone()));
     }
     let every = Duration::from_secs(1);
-    let workers = Arc::clone(engine);
-    tracker.spawn(tick("workers", every, stop.clone(), move || {
-        let engine = Arc::clone(&workers);
-        async move { engine.refresh_workers().await }
+    let (workers, stopped) = (Arc::clone(engine), stop.clone());
+    tracker.spawn(tick("workers", WORKERS_REST, stop.clone(), move || {
+        let (engine, stopped) = (Arc::clone(&workers), stopped.clone());
+        async move {
+            engine.refresh_workers().await?;
+            tokio::select! {
+                _ = rests(every, &stopped) => {}
+                () = engine.workers_doubted() => {}
+            }
+            Ok(())
+        }
     }));
     let keys = Arc::clone(engine);
     tracker.spawn(tick("keys", KEYS_REFRESHED_EVERY, stop.clone(), move || {
