@@ -1,6 +1,6 @@
 # One command for each thing worth doing. `make test` is the whole gate.
 
-.PHONY: test tools lint unit postgres postgres-long model crash crash-long model-long contract contract-long overload overload-long slow slow-long release bench bench-core bench-http
+.PHONY: test tools lint unit postgres postgres-long redis redis-long model crash crash-long model-long contract contract-long overload overload-long slow slow-long release bench bench-core bench-http
 
 # Counts of the short forms. Lowering one needs a decision record.
 MODEL_STEPS ?= 1000000
@@ -52,6 +52,11 @@ postgres: tools release
 	TASKLANE_TEST_POOLER=yes TASKLANE_MODEL_STEPS=$(POOLER_STEPS) cargo test --workspace --all-features --locked --test postgres
 	$(TARGET)/release/crash --store postgres --restarts $(CRASH_SERVERS) --tasks $(CRASH_TASKS)
 
+# The server's tests on Redis, and several servers that are killed, with their Redis.
+redis: tools release
+	TASKLANE_TEST_STORE=redis cargo test --workspace --all-features --locked --test http
+	$(TARGET)/release/crash --store redis --restarts $(CRASH_SERVERS) --tasks $(CRASH_TASKS)
+
 # Kills a real process under load, again and again, and checks what it had promised.
 crash: release
 	$(TARGET)/release/crash --restarts $(CRASH_RESTARTS)
@@ -87,6 +92,9 @@ crash-long:
 
 postgres-long:
 	$(MAKE) postgres CRASH_SERVERS=1000 CRASH_TASKS=200000
+
+redis-long:
+	$(MAKE) redis CRASH_SERVERS=1000 CRASH_TASKS=200000
 
 model-long:
 	TASKLANE_MODEL_STEPS=100000000 cargo test --release --locked -p tasklane-sqlite --test store -- model::the_store_in_memory

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tasklane_core::lifecycle::Rules;
 use tasklane_postgres::PostgresStore;
+use tasklane_redis::RedisStore;
 use tasklane_sqlite::{Durability, SqliteStore};
 use tasklane_store::{Store, StoreError};
 use tokio::runtime::Runtime;
@@ -24,14 +25,17 @@ pub enum Place {
     Folder(PathBuf),
     /// In a database that several processes share, and that may be away for a while.
     Postgres(String),
+    /// The same on Redis.
+    Redis(String),
 }
 
 impl Place {
     /// What an argument means.
     pub fn parse(text: &str) -> Self {
-        match text.starts_with("postgres://") {
-            true => Self::Postgres(text.to_owned()),
-            false => Self::Folder(text.into()),
+        match text.split_once("://") {
+            Some(("postgres", _)) => Self::Postgres(text.to_owned()),
+            Some(_) => Self::Redis(text.to_owned()),
+            None => Self::Folder(text.into()),
         }
     }
 
@@ -39,7 +43,7 @@ impl Place {
     pub fn argument(&self) -> &Path {
         match self {
             Self::Folder(folder) => folder,
-            Self::Postgres(address) => Path::new(address),
+            Self::Postgres(address) | Self::Redis(address) => Path::new(address),
         }
     }
 
@@ -50,16 +54,26 @@ impl Place {
             Self::Postgres(address) => {
                 let options =
                     tasklane_postgres::Options { rules: self.rules(), ..Default::default() };
-                let begun = Instant::now();
-                loop {
-                    match runtime()?.block_on(PostgresStore::open(address, &options)) {
-                        Ok(store) => return Ok(Arc::new(store)),
-                        Err(error) if self.is_away(&error) && begun.elapsed() < AWAY_MAX => {
-                            std::thread::sleep(AWAY_PAUSE);
-                        }
-                        Err(error) => return Err(error.into()),
-                    }
+                Ok(Arc::new(self.reach(|| PostgresStore::open(address, &options))?))
+            }
+            Self::Redis(address) => {
+                let options = tasklane_redis::Options { rules: self.rules(), ..Default::default() };
+                Ok(Arc::new(self.reach(|| RedisStore::open(address, &options))?))
+            }
+        }
+    }
+
+    fn reach<S, F>(&self, open: impl Fn() -> F) -> Result<S, Failure>
+    where
+        F: Future<Output = Result<S, StoreError>>,
+    {
+        let begun = Instant::now();
+        loop {
+            match runtime()?.block_on(open()) {
+                Err(error) if self.is_away(&error) && begun.elapsed() < AWAY_MAX => {
+                    std::thread::sleep(AWAY_PAUSE);
                 }
+                opened => return Ok(opened?),
             }
         }
     }
@@ -71,14 +85,14 @@ impl Place {
             error,
             StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_) | StoreError::Overloaded(_)
         );
-        away && matches!(self, Self::Postgres(_))
+        away && !matches!(self, Self::Folder(_))
     }
 
     /// The numbers that transitions follow. A call on a database takes several round trips.
     fn rules(&self) -> Rules {
         let unit = match self {
             Self::Folder(_) => Duration::from_millis(5),
-            Self::Postgres(_) => Duration::from_millis(200),
+            Self::Postgres(_) | Self::Redis(_) => Duration::from_millis(200),
         };
         Rules { lease: unit * 5, assignment: unit * 8, withhold: unit * 2, ..Rules::default() }
     }

@@ -12,7 +12,7 @@
 //! - `address`, `source`, `line` where a server is and how it is reached; `condition` whether tasks
 //!   are safe there; `epoch` whether it may have forgotten some
 //! - `writer` and `inbox` the loop around all this; `look` reads that nobody decides on;
-//!   `watch` what other servers have written
+//!   `watch` what other servers have written, `signal` what is told of it
 //!
 //! Nothing here knows of HTTP, and nothing here decides: it calls `tasklane-core`.
 
@@ -30,6 +30,7 @@ mod options;
 mod read;
 mod request;
 mod session;
+mod signal;
 mod snapshot;
 mod sorted;
 mod source;

@@ -3,12 +3,16 @@
 use std::sync::Weak;
 use std::time::Duration;
 
+use bytes::Bytes;
 use redis::Value;
-use tasklane_store::{Position, Signal};
+use tasklane_core::StateName;
+use tasklane_store::Subject;
 
 use crate::fault::Fault;
 use crate::keys::Key;
 use crate::link::{WATCH_TIME_MAX, Way};
+use crate::look::Entry;
+use crate::session::Woken;
 use crate::value;
 use crate::writer::Shared;
 
@@ -33,39 +37,62 @@ pub(crate) async fn follow(store: Weak<Shared>) {
 
 async fn look(shared: &Shared) -> Result<(), Fault> {
     let mut command = redis::cmd("XREAD");
-    let from = format!("{}-0", shared.signal.borrow().last.0);
+    let mut from = shared.signals.from();
     command.arg("COUNT").arg(ENTRIES_MAX).arg("BLOCK").arg(WATCH_TIME_MAX.as_millis() as u64);
-    command.arg("STREAMS").arg(shared.link.name(&Key::Feed)).arg(from);
-    let answer = shared.link.send(Way::Watching, &command).await?;
-    if let Some(last) = last_entry(answer)? {
-        shared.signal.send_if_modified(|signal| notice(signal, last));
+    command.arg("STREAMS").arg(shared.link.name(&Key::Feed)).arg(format!("{}-0", from.0));
+    let entries = entries(shared.link.send(Way::Watching, &command).await?)?;
+    // What this server is writing may be among them.
+    drop(shared.signals.writing.lock().await);
+    for entry in entries {
+        let entry = Entry::read(entry)?;
+        let last = entry.last();
+        if !shared.signals.is_own(last) {
+            let (claimable, woken) = woken(shared, &entry).await?;
+            shared.signals.tell(last, claimable, woken);
+        }
+        shared.signals.looked(from, last);
+        from = last;
     }
     Ok(())
 }
 
-/// Each event may have made a task claimable. What this server wrote itself it knows already.
-fn notice(signal: &mut Signal, last: Position) -> bool {
-    let news = last.0.saturating_sub(signal.last.0);
-    signal.claimable += news;
-    signal.last = signal.last.max(last);
-    news > 0
+/// Tasks that became claimable by what another server wrote, and where.
+async fn woken(shared: &Shared, entry: &Entry) -> Result<(u64, Woken), Fault> {
+    let mut catalog = shared.catalog();
+    let mut events = entry.events(&catalog);
+    if events.is_err() {
+        // A lane that is new to this server.
+        (_, catalog) = shared.look(Vec::new()).await?;
+        events = entry.events(&catalog);
+    }
+    let (mut claimable, mut woken) = (0, Woken::default());
+    for event in events? {
+        match event.subject {
+            Subject::Task(notice) => {
+                if notice.to == StateName::Pending && notice.from != Some(StateName::Pending) {
+                    claimable += 1;
+                    match catalog.lane_number(&notice.lane) {
+                        Some(lane) => woken.add(lane),
+                        None => woken = Woken::Anywhere,
+                    }
+                }
+            }
+            Subject::Queue(..) => (claimable, woken) = (claimable + 1, Woken::Anywhere),
+            Subject::Worker(..) => {}
+        }
+    }
+    Ok((claimable, woken))
 }
 
-/// The number of the last event among what `XREAD` found.
-fn last_entry(answer: Value) -> Result<Option<Position>, Fault> {
-    let Some(stream) = value::array(answer)?.into_iter().next() else { return Ok(None) };
+/// What `XREAD` found.
+fn entries(answer: Value) -> Result<Vec<Bytes>, Fault> {
+    let Some(stream) = value::array(answer)?.into_iter().next() else { return Ok(Vec::new()) };
     // A pair of name and entries: an array, or the only pair of a map.
     let entries = match stream {
         Value::Array(pair) => pair.into_iter().nth(1),
         other => Some(other),
     };
-    let Some(entry) = value::array(entries.unwrap_or_default())?.into_iter().next_back() else {
-        return Ok(None);
-    };
-    let id = value::array(entry)?.into_iter().next().unwrap_or_default();
-    let id = value::bytes(id)?.unwrap_or_default();
-    let number = id.split(|byte| *byte == b'-').next().unwrap_or_default();
-    Ok(Some(Position(value::number(number)?.unsigned_abs())))
+    value::entries(entries.unwrap_or_default())
 }
 
 /// Looks at the server's settings now and then: what is wrong with them stops all writes.

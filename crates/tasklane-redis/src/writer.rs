@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use tasklane_core::Random;
 use tasklane_core::lifecycle::Rules;
-use tasklane_store::{Figures, Position, Signal, StoreError, Tally};
-use tokio::sync::watch;
+use tasklane_store::{Figures, Position, StoreError, Tally};
 
 use crate::catalog::Catalog;
 use crate::epoch;
@@ -15,6 +14,7 @@ use crate::inbox::{Call, Inbox};
 use crate::link::{Committed, Link, Way};
 use crate::read::Read;
 use crate::session::{Decided, Memory, Outcome, Session};
+use crate::signal::Signals;
 use crate::snapshot::{Loaded, Meta, Snapshot};
 use crate::system::SystemRandom;
 
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
     pub(crate) rules: Rules,
     catalog: Mutex<Arc<Catalog>>,
-    pub(crate) signal: watch::Sender<Signal>,
+    pub(crate) signals: Signals,
     trouble: Mutex<Option<String>>,
     commit_micros: Tally,
     commit_events: Tally,
@@ -44,7 +44,7 @@ impl Shared {
             inbox: Inbox::default(),
             rules,
             catalog: Mutex::default(),
-            signal: watch::Sender::default(),
+            signals: Signals::default(),
             trouble: Mutex::default(),
             commit_micros: Tally::default(),
             commit_events: Tally::default(),
@@ -181,7 +181,8 @@ impl Writer {
             let Some(decided) = self.settle(group, &mut wanted, &mut snapshot).await? else {
                 continue;
             };
-            let Decided { writes, kind, catalog, memory, claimable, last, events } = decided;
+            let Decided { writes, kind, catalog, memory, claimable, woken, last, events } = decided;
+            let _writing = self.shared.signals.writing.lock().await;
             if !writes.is_empty() {
                 match self.shared.link.commit(snapshot.meta.version, writes, kind).await? {
                     Committed::Done => {}
@@ -197,12 +198,7 @@ impl Writer {
             }
             self.shared.set_catalog(&catalog);
             self.memory = memory;
-            self.shared.signal.send_if_modified(|signal| {
-                let before = *signal;
-                signal.claimable += claimable;
-                signal.last = signal.last.max(last);
-                *signal != before
-            });
+            self.shared.signals.wrote(last, claimable, woken);
             return Ok(());
         }
         let text = "other servers kept writing in between; nothing was written";
@@ -242,8 +238,7 @@ impl Writer {
     fn note_epoch(&mut self, meta: &Meta) {
         if self.epoch != meta.epoch {
             (self.epoch, self.memory) = (meta.epoch, Memory::default());
-            let last = Position(meta.last.0);
-            self.shared.signal.send_modify(|signal| signal.last = last);
+            self.shared.signals.begin(Position(meta.last.0));
         }
     }
 

@@ -14,6 +14,7 @@ pub mod conformance;
 mod error;
 mod feed;
 mod figures;
+mod hint;
 mod maintenance;
 mod query;
 mod request;
@@ -26,6 +27,7 @@ pub use feed::{
     Cursor, FeedEvent, FeedPage, Position, QueueChange, Reason, Subject, TaskNotice, WorkerChange,
 };
 pub use figures::{Figures, Spread, Tally};
+pub use hint::{Hints, Woken};
 pub use maintenance::{Maintained, maintain};
 pub use query::{AuditFrom, Filter, Page, PageCursor, Query, StoredTask, Trail};
 pub use request::{

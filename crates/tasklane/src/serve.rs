@@ -23,6 +23,7 @@ pub(crate) const EXAMPLE: &str = "\
 Examples:
   tasklane serve                                  # ./tasklane-data, 127.0.0.1:7170
   tasklane serve --store postgres://tasklane@db.example.org/tasks
+  tasklane serve --store redis://cache.example.org:6379/
   tasklane serve --config tasklane.toml --log-format json
   TASKLANE_BREAKER_FAILURES=10 tasklane serve     # every setting has a name in the environment
 

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p tasklane-proof --bin crash -- [--restarts N] [--seed S]
 //! [--report FILE] [--tasks N] [--look-every N] [--chapter N] [--folder FOLDER]
-//! [--store sqlite|postgres] [--servers N]`
+//! [--store sqlite|postgres|redis] [--servers N]`
 //!
 //! Ends with 0 if every promise was kept, with 1 and the ids of the tasks if one was not, and
 //! with 2 if the test itself could not run. Started as `crash child --store PLACE` it is the
@@ -122,7 +122,10 @@ impl Arguments {
                     parsed.engine = match value.as_str() {
                         "sqlite" => Engine::Sqlite,
                         "postgres" => Engine::Postgres,
-                        _ => return Err(format!("--store {value}: sqlite or postgres").into()),
+                        "redis" => Engine::Redis,
+                        _ => {
+                            return Err(format!("--store {value}: sqlite, postgres, redis").into());
+                        }
                     }
                 }
                 "--report" => parsed.report = Some(value.into()),

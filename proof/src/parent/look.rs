@@ -89,7 +89,7 @@ fn drain(place: &Place, store: &Arc<dyn Store>, history: &Mutex<History>) -> Res
     let (direct, drained) = (&Direct { place, history, store }, &AtomicBool::new(false));
     let (drainers, drain_max) = match place {
         Place::Folder(_) => (DRAINERS, DRAIN_MAX),
-        Place::Postgres(_) => (DRAINERS_OF_DATABASE, DRAIN_MAX * 20),
+        Place::Postgres(_) | Place::Redis(_) => (DRAINERS_OF_DATABASE, DRAIN_MAX * 20),
     };
     std::thread::scope(|scope| {
         let drainers: Vec<_> = (0..drainers)

@@ -8,6 +8,7 @@
 //! A run is cut into chapters, each with a store and a history of its own, so that the time of a
 //! look does not grow with the length of the run.
 
+mod database;
 mod life;
 mod line;
 mod load;
@@ -27,6 +28,7 @@ use crate::checker::{Counts, Violation};
 use crate::history::History;
 use crate::place::Place;
 use crate::report::Report;
+use database::Database;
 use life::{Kill, Lived, live};
 use load::Load;
 
@@ -60,6 +62,8 @@ pub enum Engine {
     Sqlite,
     /// In a database of the run's own, which is restarted too.
     Postgres,
+    /// The same on Redis.
+    Redis,
 }
 
 /// Who watches a run.
@@ -89,8 +93,8 @@ pub struct Outcome {
 
 /// Runs the whole test.
 pub fn run(settings: &Settings, observer: &mut dyn Observer) -> Result<Outcome, Failure> {
-    if settings.engine == Engine::Postgres {
-        return several::run(settings, observer);
+    if let Some(database) = Database::start(settings.engine)? {
+        return several::run(settings, &database, observer);
     }
     let started = Instant::now();
     let mut random = SeededRandom::new(settings.seed);

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tasklane_core::{EventKind, Random as _, SeededRandom, TaskId};
-use tasklane_postgres::test_server::{Care, TestServer};
 use tasklane_store::conformance::block_on;
 use tasklane_store::{Cursor, Store, Subject};
 
+use super::database::Database;
 use super::life::{Kill, Lived, live};
 use super::line::guard;
 use super::load::{Load, rest};
@@ -30,20 +30,21 @@ const PACE: u64 = 40;
 const OUTAGES: u64 = 2;
 /// Events read at once.
 const PAGE_EVENTS: usize = 1_000;
-/// What killed children had sent is over after this long.
-const QUIET_MAX: Duration = Duration::from_secs(60);
 
 /// What the feed told, in its order.
 type Told = HashMap<TaskId, Vec<EventKind>>;
 
-pub(super) fn run(settings: &Settings, observer: &mut dyn Observer) -> Result<Outcome, Failure> {
+pub(super) fn run(
+    settings: &Settings,
+    database: &Database,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Failure> {
     let started = Instant::now();
-    let database = TestServer::start(Care::Durable)?;
-    let place = Place::Postgres(database.new_database()?);
+    let place = database.place()?;
     let history_path = settings.folder.join("history");
     let run = Run {
         settings,
-        database: &database,
+        database,
         place: &place,
         history: &Mutex::new(History::create(&history_path)?),
         killed: AtomicU64::new(0),
@@ -52,7 +53,7 @@ pub(super) fn run(settings: &Settings, observer: &mut dyn Observer) -> Result<Ou
         is_over: AtomicBool::new(false),
     };
     let (mut violations, told) = run.lives()?;
-    run.wait_until_quiet()?;
+    database.wait_until_quiet()?;
     guard(run.history).killed()?;
     let mut report = guard(&run.report).clone();
     if violations.is_empty() {
@@ -78,7 +79,7 @@ pub(super) fn run(settings: &Settings, observer: &mut dyn Observer) -> Result<Ou
 
 struct Run<'a> {
     settings: &'a Settings,
-    database: &'a TestServer,
+    database: &'a Database,
     place: &'a Place,
     history: &'a Mutex<History>,
     /// Lives begun.
@@ -162,13 +163,7 @@ impl Run<'_> {
                 }
                 rest();
             }
-            // As a crash first, then as an operator does it.
-            if outage % 2 == 1 {
-                self.database.crash()?
-            } else {
-                self.database.stop()?
-            }
-            self.database.begin()?;
+            self.database.restart(outage % 2 == 1)?;
         }
         Ok(())
     }
@@ -183,20 +178,6 @@ impl Run<'_> {
             }
         }
         Ok(following)
-    }
-
-    /// Waits until the database has done, or given up, all that killed children had asked of it.
-    fn wait_until_quiet(&self) -> Result<(), Failure> {
-        let begun = Instant::now();
-        let others = "SELECT count(*) FROM pg_stat_activity
-                      WHERE application_name = 'tasklane' AND backend_type = 'client backend'";
-        while self.database.sql("postgres", others)? != "0" {
-            if begun.elapsed() > QUIET_MAX {
-                return Err("the database has sessions of children that are gone".into());
-            }
-            rest();
-        }
-        Ok(())
     }
 }
 

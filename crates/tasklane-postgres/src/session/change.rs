@@ -8,7 +8,7 @@ use tasklane_core::{
 };
 use tasklane_store::codec::{self, Before};
 
-use super::{Session, Woken};
+use super::Session;
 use crate::fault::Fault;
 
 /// Renewals of its worker do not count for this lease.
@@ -172,9 +172,7 @@ impl Session<'_> {
     /// Notes that a task of this lane became claimable.
     pub(super) fn wake(&mut self, lane: i32) {
         self.outcome.claimable += 1;
-        if let Woken::Lanes(lanes) = &mut self.outcome.woken {
-            lanes.insert(lane);
-        }
+        self.outcome.woken.add(lane);
     }
 
     pub(super) fn count(

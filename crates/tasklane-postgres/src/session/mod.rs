@@ -21,7 +21,7 @@ mod table;
 mod worker;
 mod write;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use tasklane_core::{Random, Rotation, Sequence, Stamp, TaskId, Timestamp};
 use tasklane_store::{Subject as Told, codec};
 use tokio_postgres::types::Type;
@@ -77,19 +77,7 @@ pub(crate) struct Written {
 }
 
 /// Lanes in which tasks became claimable.
-#[derive(Debug, Clone)]
-pub(crate) enum Woken {
-    /// These.
-    Lanes(HashSet<i32>),
-    /// Any.
-    Anywhere,
-}
-
-impl Default for Woken {
-    fn default() -> Self {
-        Self::Lanes(HashSet::new())
-    }
-}
+pub(crate) type Woken = tasklane_store::Woken<i32>;
 
 impl<'s> Session<'s> {
     /// Reads the clock.
@@ -120,8 +108,8 @@ impl<'s> Session<'s> {
         self.write_counts().await?;
         if self.given > 0 {
             let (at, count) = (self.now.as_micros(), self.given as i32);
-            let lanes: Option<Vec<i32>> = match &self.outcome.woken {
-                Woken::Lanes(lanes) => Some(lanes.iter().copied().collect()),
+            let lanes = match &self.outcome.woken {
+                Woken::In(lanes) => Some(lanes),
                 Woken::Anywhere => None,
             };
             let sql = "INSERT INTO outbox(at, count, events, origin, claimable, lanes)

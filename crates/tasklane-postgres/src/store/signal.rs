@@ -1,16 +1,13 @@
 //! Hints: what became claimable and what happened, here and, as far as it is known, elsewhere.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use tasklane_store::{Position, Signal};
+use tasklane_store::{Hints, Position, Signal};
 use tokio::sync::{Notify, watch};
 
 use crate::session::{Woken, Written};
 use crate::view::News;
-
-/// Writes whose lanes are remembered.
-const REMEMBERED: usize = 1_000;
 
 #[derive(Default)]
 pub(crate) struct Signals {
@@ -33,9 +30,7 @@ struct Known {
     /// Commits that are under way here: others may see one before its end is known.
     under_way: usize,
     claimable: u64,
-    /// Up to which hint lanes are forgotten; then hints and the lanes that made them rise.
-    forgotten: u64,
-    woken: VecDeque<(u64, Woken)>,
+    hints: Hints<i32>,
 }
 
 /// What is known before the sequencer is asked.
@@ -106,22 +101,8 @@ impl Signals {
     }
 
     /// Where tasks became claimable since the hint was `seen`, if that is known.
-    pub(crate) fn since(&self, seen: u64) -> Option<Vec<i32>> {
-        self.with(|known| {
-            if seen < known.forgotten {
-                return None;
-            }
-            let mut lanes = Vec::new();
-            for (_, woken) in known.woken.iter().filter(|(hint, _)| *hint > seen) {
-                match woken {
-                    Woken::Lanes(some) => lanes.extend(some.iter().copied()),
-                    Woken::Anywhere => return None,
-                }
-            }
-            lanes.sort_unstable();
-            lanes.dedup();
-            Some(lanes)
-        })
+    pub(crate) fn since(&self, seen: u64) -> Option<BTreeSet<i32>> {
+        self.with(|known| known.hints.since(seen))
     }
 
     fn tell(&self, signal: Signal) {
@@ -140,15 +121,9 @@ impl Signals {
 impl Known {
     /// Notes that so many tasks became claimable there.
     fn wake(&mut self, claimable: u64, woken: &Woken) {
-        if claimable == 0 {
-            return;
-        }
-        self.claimable += claimable;
-        self.woken.push_back((self.claimable, woken.clone()));
-        if self.woken.len() > REMEMBERED
-            && let Some((hint, _)) = self.woken.pop_front()
-        {
-            self.forgotten = hint;
+        if claimable > 0 {
+            self.claimable += claimable;
+            self.hints.note(self.claimable, woken.clone());
         }
     }
 

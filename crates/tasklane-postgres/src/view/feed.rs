@@ -94,10 +94,8 @@ impl View<'_> {
         if lanes.iter().any(|lane| self.shared.lanes.get(*lane).is_none()) {
             self.shared.lanes.meet_all(self.transaction).await?;
         }
-        let woken = match row.get(3) {
-            true => Woken::Anywhere,
-            false => Woken::Lanes(lanes.into_iter().collect()),
-        };
+        let mut woken = if row.get(3) { Woken::Anywhere } else { Woken::default() };
+        lanes.into_iter().for_each(|lane| woken.add(lane));
         Ok(News { head: Position(number(0)), own: number(1), claimable: number(2), woken })
     }
 

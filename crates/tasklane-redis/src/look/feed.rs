@@ -1,9 +1,10 @@
 //! The feed (S17).
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use tasklane_core::Timestamp;
-use tasklane_store::{Cursor, FeedPage, Position, codec};
+use tasklane_store::{Cursor, FeedEvent, FeedPage, Position, codec};
 
+use crate::catalog::Catalog;
 use crate::fault::Fault;
 use crate::keys::Key;
 use crate::read::Read;
@@ -12,6 +13,33 @@ use crate::writer::Shared;
 
 /// Writes read at once.
 const ENTRIES_MAX: usize = 64;
+
+/// The events of one write, as they are in the stream.
+pub(crate) struct Entry {
+    first: Position,
+    count: u32,
+    at: Timestamp,
+    packed: Bytes,
+}
+
+impl Entry {
+    pub(crate) fn read(mut packed: Bytes) -> Result<Self, Fault> {
+        if packed.len() < 20 {
+            return Err(Fault::Corrupt("an entry of the feed is cut short".into()));
+        }
+        let (first, count, at) = (packed.get_u64(), packed.get_u32(), packed.get_i64());
+        Ok(Self { first: Position(first), count, at: Timestamp::from_micros(at), packed })
+    }
+
+    /// The number of its last event.
+    pub(crate) fn last(&self) -> Position {
+        Position((self.first.0 + u64::from(self.count)).saturating_sub(1))
+    }
+
+    pub(crate) fn events(&self, catalog: &Catalog) -> Result<Vec<FeedEvent>, Fault> {
+        Ok(codec::decode_feed(&self.packed, self.first, self.at, catalog)?)
+    }
+}
 
 impl Shared {
     pub(crate) async fn head(&self) -> Result<Cursor, Fault> {
@@ -64,16 +92,11 @@ impl Shared {
             gap: !known && cursor != Cursor::OLDEST,
         };
         let entries = value::entries(snapshot.plain(&after(from)).cloned().unwrap_or_default())?;
-        for mut entry in entries {
+        for entry in entries {
             if page.events.len() >= limit.max(1) {
                 break;
             }
-            if entry.len() < 20 {
-                return Err(Fault::Corrupt("an entry of the feed is cut short".into()));
-            }
-            let (first, _, at) = (entry.get_u64(), entry.get_u32(), entry.get_i64());
-            let (first, at) = (Position(first), Timestamp::from_micros(at));
-            let events = codec::decode_feed(&entry, first, at, &*catalog)?;
+            let events = Entry::read(entry)?.events(&catalog)?;
             page.events.extend(events.into_iter().filter(|event| event.position.0 > from));
         }
         if let Some(last) = page.events.last() {

@@ -5,3 +5,5 @@ mod feed;
 mod list;
 mod stats;
 mod task;
+
+pub(crate) use feed::Entry;

@@ -162,6 +162,7 @@ impl Session<'_> {
         self.put(Key::Lane(lane, priority), ready_at, place_member(&stored.task));
         self.writes.touch(queue, lane, priority);
         self.claimable += 1;
+        self.woken.add(lane);
         if let Some(heads) = self.heads.get_mut(&Key::Heads(queue, priority)) {
             heads.enter(lane, ready_at);
         }

@@ -80,6 +80,7 @@ pub(crate) struct Session<'a> {
     missing: Vec<Read>,
     asked: HashSet<Read>,
     claimable: u64,
+    woken: Woken,
     /// Whether tasks were admitted.
     admitted: bool,
     /// All fences are above it, in microseconds.
@@ -87,6 +88,9 @@ pub(crate) struct Session<'a> {
     /// The last record of the audit log, once one was appended.
     audited: Option<(u64, ChainHash)>,
 }
+
+/// Where tasks became claimable.
+pub(crate) type Woken = tasklane_store::Woken<u32>;
 
 /// What comes of a session.
 pub(crate) enum Outcome {
@@ -102,8 +106,9 @@ pub(crate) struct Decided {
     pub(crate) kind: Kind,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) memory: Memory,
-    /// Tasks that became claimable.
+    /// Tasks that became claimable, and where.
     pub(crate) claimable: u64,
+    pub(crate) woken: Woken,
     /// The last event.
     pub(crate) last: Position,
     /// How many events there are.
@@ -139,6 +144,7 @@ impl<'a> Session<'a> {
             missing: Vec::new(),
             asked: HashSet::new(),
             claimable: 0,
+            woken: Woken::default(),
             admitted: false,
             floor,
             audited: None,
@@ -196,6 +202,7 @@ impl<'a> Session<'a> {
             catalog: self.catalog,
             memory: self.memory,
             claimable: self.claimable,
+            woken: self.woken,
             last: Position(self.last.0),
             events,
         }))

@@ -3,7 +3,7 @@
 use tasklane_core::{Invalid, Problem, QueueName, QueueSettings, limits};
 use tasklane_store::{QueueChange, StoreError, Subject};
 
-use super::Session;
+use super::{Session, Woken};
 use crate::fault::Fault;
 use crate::keys::Key;
 
@@ -30,6 +30,7 @@ impl Session<'_> {
         if !settings.paused {
             let waiting = self.sum(&Key::Depth, number.to_string().as_bytes())?;
             self.claimable += if was_paused { waiting.unsigned_abs() } else { 1 };
+            self.woken = Woken::Anywhere;
         }
         Ok(Ok(()))
     }

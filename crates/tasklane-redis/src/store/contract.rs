@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tasklane_core::{
-    ApiKey, ApiKeyId, AuditEntry, AuditRecord, Command, Intent, NewApiKey, QueueName,
+    ApiKey, ApiKeyId, AuditEntry, AuditRecord, Command, Intent, Lane, NewApiKey, QueueName,
     QueueSettings, Refusal, TaskId, Timestamp, Worker, WorkerId, WorkerSpec,
 };
 use tasklane_store::{
@@ -15,7 +15,6 @@ use tasklane_store::{
 use tokio::sync::watch;
 
 use super::RedisStore;
-use crate::fault::Fault;
 use crate::inbox::Class;
 
 /// What workers do to end tasks goes first; maintenance and the like can wait a little.
@@ -33,11 +32,6 @@ fn wanted(requests: &[ClaimRequest]) -> usize {
 /// An answer that is known without asking.
 fn refused<'a, T: Send + 'a>(error: StoreError) -> Answer<'a, T> {
     Box::pin(std::future::ready(Err(error)))
-}
-
-/// A look, as an answer.
-fn look<'a, T>(look: impl Future<Output = Result<T, Fault>> + Send + 'a) -> Answer<'a, T> {
-    Box::pin(async move { look.await.map_err(|fault| fault.to_store_error()) })
 }
 
 impl Store for RedisStore {
@@ -83,19 +77,19 @@ impl Store for RedisStore {
     }
 
     fn get(&self, ids: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredTask>>> {
-        look(async move { self.shared.get(&ids).await })
+        self.look(move |shared| async move { shared.get(&ids).await })
     }
 
     fn trail(&self, id: TaskId) -> Answer<'_, Option<Trail>> {
-        look(self.shared.trail(id))
+        self.look(move |shared| async move { shared.trail(id).await })
     }
 
     fn list(&self, query: Query) -> Answer<'_, Page> {
-        look(async move { self.shared.list(&query).await })
+        self.look(move |shared| async move { shared.list(&query).await })
     }
 
     fn stats(&self) -> Answer<'_, Stats> {
-        look(self.shared.stats())
+        self.look(|shared| async move { shared.stats().await })
     }
 
     fn register(&self, spec: WorkerSpec) -> Answer<'_, WorkerId> {
@@ -115,11 +109,11 @@ impl Store for RedisStore {
     }
 
     fn workers(&self) -> Answer<'_, Vec<Worker>> {
-        look(self.shared.workers())
+        self.look(|shared| async move { shared.workers().await })
     }
 
     fn queues(&self) -> Answer<'_, Vec<QueueState>> {
-        look(self.shared.queues())
+        self.look(|shared| async move { shared.queues().await })
     }
 
     fn configure(&self, queue: QueueName, settings: QueueSettings) -> Answer<'_, ()> {
@@ -143,7 +137,7 @@ impl Store for RedisStore {
     }
 
     fn api_keys(&self) -> Answer<'_, Vec<ApiKey>> {
-        look(self.shared.api_keys())
+        self.look(|shared| async move { shared.api_keys().await })
     }
 
     fn revoke_api_key(&self, id: ApiKeyId) -> Answer<'_, Option<ApiKey>> {
@@ -156,19 +150,27 @@ impl Store for RedisStore {
     }
 
     fn audit(&self, from: AuditFrom, limit: usize) -> Answer<'_, Vec<AuditRecord>> {
-        look(self.shared.audit(from, limit))
+        self.look(move |shared| async move { shared.audit(from, limit).await })
     }
 
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
-        look(self.shared.events_after(cursor, limit))
+        self.look(move |shared| async move { shared.events_after(cursor, limit).await })
     }
 
     fn head(&self) -> Answer<'_, Cursor> {
-        look(self.shared.head())
+        self.look(|shared| async move { shared.head().await })
     }
 
     fn watch(&self) -> watch::Receiver<Signal> {
-        self.shared.signal.subscribe()
+        self.shared.signals.subscribe()
+    }
+
+    fn claimable_since(&self, seen: u64) -> Option<Vec<Lane>> {
+        let numbers = self.shared.signals.since(seen)?;
+        let catalog = self.shared.catalog();
+        // A lane that cannot be named could be any.
+        let lane = |number| catalog.lane_and_queue(number).ok().map(|(lane, _)| lane.clone());
+        numbers.into_iter().map(lane).collect()
     }
 
     fn prune(&self, prune: Prune) -> Answer<'_, Pruned> {
@@ -180,7 +182,7 @@ impl Store for RedisStore {
     }
 
     fn check(&self) -> Answer<'_, Vec<Finding>> {
-        look(self.shared.check())
+        self.look(|shared| async move { shared.check().await })
     }
 
     fn status(&self) -> Status {

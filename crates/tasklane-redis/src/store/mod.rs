@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tasklane_core::Random;
 use tasklane_store::{Answer, Durability, StoreError};
+use tokio::runtime::Handle;
 
 use crate::address::Address;
 use crate::epoch;
@@ -23,6 +24,8 @@ use crate::writer::{Shared, Writer};
 pub struct RedisStore {
     shared: Arc<Shared>,
     durability: Durability,
+    /// What it lives on: whoever asks need not have one.
+    runtime: Handle,
 }
 
 impl std::fmt::Debug for RedisStore {
@@ -48,7 +51,7 @@ impl RedisStore {
             Mode::Durable => Durability::Aof,
             Mode::Fast => Durability::Memory,
         };
-        Ok(Self { shared, durability })
+        Ok(Self { shared, durability, runtime: Handle::current() })
     }
 
     async fn start(address: &Address, options: &Options) -> Result<Shared, Fault> {
@@ -66,8 +69,7 @@ impl RedisStore {
             link.load(Way::Writing, Vec::new(), &mut snapshot).await?;
         }
         let shared = Shared::new(link, options.rules);
-        let last = tasklane_store::Position(snapshot.meta.last.0);
-        shared.signal.send_modify(|signal| signal.last = last);
+        shared.signals.begin(tasklane_store::Position(snapshot.meta.last.0));
         Ok(shared)
     }
 
@@ -79,6 +81,19 @@ impl RedisStore {
         call: impl FnMut(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Answer<'_, T> {
         self.shared.inbox.call(class, size, call)
+    }
+
+    /// Looks at the store, past the writer.
+    fn look<T, F>(&self, look: impl FnOnce(Arc<Shared>) -> F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let looking = self.runtime.spawn(look(Arc::clone(&self.shared)));
+        let lost = |_| Err(StoreError::Unavailable("a look was not finished".into()).into());
+        Box::pin(async move {
+            looking.await.unwrap_or_else(lost).map_err(|fault| fault.to_store_error())
+        })
     }
 }
 

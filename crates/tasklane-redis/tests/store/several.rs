@@ -1,12 +1,13 @@
 //! Several servers on one store.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use tasklane_core::StateName;
 use tasklane_redis::{Mode, RedisStore};
 use tasklane_store::Store;
 
-use crate::work::{self, LONG, claim, run, shared, tasks, worker};
+use crate::work::{self, LONG, claim, completion, run, shared, tasks, token, until, worker};
 
 async fn open(namespace: &str) -> RedisStore {
     let address = format!("{}?namespace={namespace}", shared().address());
@@ -48,6 +49,37 @@ fn what_one_server_writes_is_a_hint_to_the_others() {
         let told = hints.wait_for(|signal| signal.last >= head);
         let told = *tokio::time::timeout(LONG, told).await.unwrap().unwrap();
         assert!(told.claimable >= before.claimable + 3);
+    });
+}
+
+#[test]
+fn a_hint_tells_of_each_task_once_and_where_on_whichever_server() {
+    run(async {
+        let (one, two) = (open("hinted").await, open("hinted").await);
+        let (seen_one, seen_two) = (one.watch().borrow().claimable, two.watch().borrow().claimable);
+        let (one_worker, two_worker) = (worker(&one).await, worker(&two).await);
+        // Both write: what one of them is writing, the other may see before that one knows.
+        let work = async |store: &RedisStore, worker| {
+            for _ in 0..50 {
+                store.submit(tasks(2)).await.unwrap();
+                let claimed = claim(store, worker, 2).await;
+                let settles = claimed.iter().map(|task| completion(task.task.id, token(task)));
+                store.execute(settles.collect()).await.unwrap();
+            }
+        };
+        tokio::join!(work(&one, one_worker), work(&two, two_worker));
+        for (store, seen) in [(&one, seen_one), (&two, seen_two)] {
+            let head = store.head().await.unwrap();
+            let mut hint = store.watch();
+            until(async || hint.borrow_and_update().claimable - seen >= 200).await;
+            // Whatever is told once too often comes with the next look.
+            store.submit(tasks(1)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let extra = if std::ptr::eq(store, &one) { 1 } else { 2 };
+            assert_eq!(hint.borrow().claimable - seen, 200 + extra);
+            assert!(hint.borrow().last > head.position);
+            assert_eq!(store.claimable_since(seen).unwrap().len(), 1);
+        }
     });
 }
 

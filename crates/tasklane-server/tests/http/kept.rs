@@ -2,10 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tasklane_core::lifecycle::Rules;
 use tasklane_postgres::PostgresStore;
-use tasklane_postgres::test_server::{Care, TestServer};
+use tasklane_postgres::test_server::{Care, TestServer as Postgres};
+use tasklane_redis::RedisStore;
+use tasklane_redis::test_server::TestServer as Redis;
 use tasklane_sqlite::SqliteStore;
 use tasklane_store::Store;
 use tasklane_store::conformance::ManualClock;
@@ -16,6 +19,7 @@ use tokio::runtime::Runtime;
 pub(crate) enum Kept {
     Memory,
     Postgres,
+    Redis,
 }
 
 impl Kept {
@@ -24,36 +28,50 @@ impl Kept {
         match std::env::var("TASKLANE_TEST_STORE").as_deref() {
             Err(_) | Ok("memory") => Self::Memory,
             Ok("postgres") => Self::Postgres,
-            Ok(other) => panic!("TASKLANE_TEST_STORE={other}: give memory or postgres"),
+            Ok("redis") => Self::Redis,
+            Ok(other) => panic!("TASKLANE_TEST_STORE={other}: give memory, postgres or redis"),
         }
     }
 
     /// What a write is answered with in the header `Durability`.
     pub(crate) const fn durability(self) -> &'static str {
         match self {
-            Self::Memory => "memory",
+            Self::Memory | Self::Redis => "memory",
             Self::Postgres => "committed",
         }
     }
 
     /// A store that nobody has used. It outlives the server of its test.
     pub(crate) fn open(self, rules: Rules, clock: Arc<ManualClock>) -> Arc<dyn Store> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let name = format!("site {}", NUMBER.fetch_add(1, Ordering::Relaxed));
         match self {
             Self::Memory => {
                 let options = tasklane_sqlite::Options { rules, clock, ..Default::default() };
                 Arc::new(SqliteStore::in_memory(&options).unwrap())
             }
             Self::Postgres => {
-                static NUMBER: AtomicU64 = AtomicU64::new(0);
                 let options = tasklane_postgres::Options {
                     rules,
-                    schema: format!("site {}", NUMBER.fetch_add(1, Ordering::Relaxed)),
+                    schema: name,
                     clock: Some(clock),
                     ..Default::default()
                 };
                 let address = postgres().address("postgres");
                 let store = PostgresStore::open(&address, &options);
                 Arc::new(runtime().block_on(store).unwrap())
+            }
+            Self::Redis => {
+                let options = tasklane_redis::Options {
+                    rules,
+                    namespace: name.replace(' ', "-"),
+                    mode: tasklane_redis::Mode::Fast,
+                    command_time_max: Duration::from_secs(60),
+                    clock: Some(clock),
+                    ..Default::default()
+                };
+                let address = redis().address();
+                Arc::new(runtime().block_on(RedisStore::open(&address, &options)).unwrap())
             }
         }
     }
@@ -65,7 +83,12 @@ fn runtime() -> &'static Runtime {
     RUNTIME.get_or_init(|| Runtime::new().unwrap())
 }
 
-fn postgres() -> &'static TestServer {
-    static SERVER: OnceLock<TestServer> = OnceLock::new();
-    SERVER.get_or_init(|| TestServer::start(Care::Fast).unwrap())
+fn postgres() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    SERVER.get_or_init(|| Postgres::start(Care::Fast).unwrap())
+}
+
+fn redis() -> &'static Redis {
+    static SERVER: OnceLock<Redis> = OnceLock::new();
+    SERVER.get_or_init(|| Redis::start(&["--appendonly", "no"]).unwrap())
 }

@@ -19,7 +19,6 @@ mod renew;
 mod sql;
 mod stats;
 mod submit;
-mod woken;
 mod worker;
 
 use std::sync::Arc;
@@ -38,7 +37,9 @@ use crate::system::SystemRandom;
 use arrival::Arrivals;
 pub(crate) use arrival::should_be_indexed;
 use sql::Statements;
-pub(crate) use woken::Woken;
+
+/// Where tasks became claimable.
+pub(crate) type Woken = tasklane_store::Woken<u32>;
 
 pub(crate) struct Session<'c> {
     connection: &'c Connection,

@@ -5,7 +5,7 @@ use tasklane_core::{Invalid, Problem, QueueName, QueueSettings, StateName, limit
 use tasklane_store::{QueueChange, QueueState, StoreError, Subject, codec};
 
 use super::Session;
-use super::woken::Woken;
+use super::Woken;
 use crate::fault::Fault;
 
 impl Session<'_> {

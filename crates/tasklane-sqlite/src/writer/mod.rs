@@ -3,7 +3,6 @@
 mod checkpoint;
 mod confirm;
 mod durable;
-mod hint;
 mod inbox;
 mod measure;
 mod size;
@@ -13,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use tasklane_store::{Signal, StoreError};
+use tasklane_store::{Hints, Signal, StoreError};
 use tokio::sync::watch;
 
 use crate::fault::Fault;
@@ -25,7 +24,6 @@ pub(crate) use checkpoint::LOG_BYTES_MAX;
 use checkpoint::{Checkpointer, LogLength};
 use confirm::{Committed, Confirmer};
 use durable::Durable;
-use hint::Hints;
 use inbox::Work;
 pub(crate) use inbox::{Class, Inbox};
 pub(crate) use measure::Measure;
@@ -40,7 +38,7 @@ pub(crate) struct Shared {
     /// What readers may tell.
     pub(crate) durable: Durable,
     pub(crate) measure: Measure,
-    pub(crate) hints: Hints,
+    pub(crate) hints: Hints<u32>,
     /// Which life of the store.
     pub(crate) epoch: AtomicU64,
     /// Lets a test see what becomes of a sync that fails.

@@ -19,6 +19,7 @@ mod doctor;
 mod keys;
 mod postgres;
 mod recovery;
+mod redis;
 mod server;
 mod setting;
 mod signal;

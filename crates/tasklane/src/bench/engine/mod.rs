@@ -3,6 +3,7 @@
 //! It shares the cores with what it measures, so it is light: requests are made beforehand, answers
 //! are scanned and not parsed. Knows nothing of what is measured.
 
+mod alarm;
 mod connection;
 mod pool;
 mod producer;

@@ -5,18 +5,24 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Token, Waker};
 use tasklane_client::Error;
 
+use super::alarm::Alarm;
 use super::connection::{Answer, Connection};
 use super::socket::Route;
 
 /// How long a call may take before the run is given up.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// Who waits longer than that does not mind a millisecond.
+const PRECISE_BELOW: Duration = Duration::from_secs(1);
+/// No connection has this number.
+const ALARM: Token = Token(usize::MAX);
 
 pub(crate) struct Pool {
     route: Route,
     poll: Poll,
+    alarm: Alarm,
     events: Events,
     connections: Vec<Connection>,
     /// Which connection is a stream: ready whenever bytes came.
@@ -26,9 +32,12 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(route: &Route) -> anyhow::Result<Self> {
+        let poll = Poll::new().context("cannot wait for sockets")?;
+        let alarm = Alarm::new(Waker::new(poll.registry(), ALARM)?);
         Ok(Self {
             route: route.clone(),
-            poll: Poll::new().context("cannot wait for sockets")?,
+            poll,
+            alarm,
             events: Events::with_capacity(1024),
             connections: Vec::new(),
             stream: None,
@@ -102,6 +111,9 @@ impl Pool {
         let until = Instant::now() + patience;
         let mut left = patience;
         while self.ready.is_empty() {
+            if !left.is_zero() && left < PRECISE_BELOW {
+                self.alarm.set(until);
+            }
             self.look(left)?;
             left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

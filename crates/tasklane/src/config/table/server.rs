@@ -20,7 +20,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     Setting::new(
         "store",
         Kind::Text("STORE"),
-        "Where tasks are kept: sqlite:FOLDER, postgres://USER:PASSWORD@HOST/DATABASE, or memory: to lose them at the end.",
+        "Where tasks are kept: sqlite:FOLDER, postgres://USER:PASSWORD@HOST/DATABASE or redis://USER:PASSWORD@HOST:PORT/ for several servers, or memory: to lose them at the end.",
         |v, _| &mut v.store,
     )
     .at_start()
@@ -61,7 +61,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     Setting::new(
         "durability",
         Kind::Choice(&["fsync", "interval", "none"]),
-        "When a write is answered: once it is synced to disk, before a sync that follows within sync_interval_ms, or before a sync whenever the system sees fit.",
+        "When a write is answered: once it is synced to disk, before a sync that follows within sync_interval_ms, or before a sync whenever the system sees fit. On Redis, fsync means its append-only file, synced, and the others its memory alone; on PostgreSQL every write is committed.",
         |v, _| &mut v.durability,
     )
     .at_start()

@@ -165,7 +165,8 @@ fn a_switch_needs_no_value_and_a_list_takes_many() {
     let command = Command::try_parse_from(arguments).unwrap();
     let settings = load(&command.flags.sources()).unwrap().effective.settings;
     assert!(settings.guard_metrics);
-    assert_eq!(settings.allowed_origins, ["https://a.example.org".into(), "http://b:80".into()]);
+    let origins = ["https://a.example.org", "http://b:80"].map(Box::<str>::from);
+    assert_eq!(settings.allowed_origins, origins);
 }
 
 #[test]

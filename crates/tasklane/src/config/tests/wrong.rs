@@ -69,7 +69,7 @@ fn contradictions_are_found_with_the_line_that_makes_them() {
         ),
         (
             "store = \"oracle:x\"",
-            ":1: store: give sqlite:FOLDER, memory: or postgres://USER:PASSWORD@HOST/DATABASE",
+            ":1: store: give sqlite:FOLDER, memory:, postgres://USER:PASSWORD@HOST/DATABASE or redis://USER:PASSWORD@HOST:PORT/ (docs/redis.md has its other forms)",
         ),
         (
             "[limits]\nbody_bytes_max = 5000000\nreading_bytes_max = 2000000\n",

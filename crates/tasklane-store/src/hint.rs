@@ -1,34 +1,77 @@
-//! Where tasks became claimable lately, for those who wait for some of them.
+//! Where tasks became claimable lately, for those who wait for some of them. Stores remember it
+//! beside their hint; it is never written.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::session::Woken;
-
 /// Writes that are remembered.
 const WRITES_MAX: usize = 256;
+/// Lanes of one write that are told apart; with more it could be anywhere.
+const LANES_MAX: usize = 64;
 
-#[derive(Debug)]
-struct Write {
-    /// The hint after it.
-    claimable: u64,
-    woken: Woken,
+/// Where tasks became claimable in a write: lanes by the store's numbers, or all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Woken<N> {
+    /// In order, each once.
+    In(Vec<N>),
+    /// It could be any.
+    Anywhere,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    writes: VecDeque<Write>,
+impl<N> Default for Woken<N> {
+    fn default() -> Self {
+        Self::In(Vec::new())
+    }
+}
+
+impl<N: Copy + Ord> Woken<N> {
+    /// Adds a lane.
+    pub fn add(&mut self, lane: N) {
+        let Self::In(lanes) = self else { return };
+        // Neighbours repeat.
+        if lanes.last() == Some(&lane) {
+            return;
+        }
+        let Err(at) = lanes.binary_search(&lane) else { return };
+        if lanes.len() >= LANES_MAX {
+            *self = Self::Anywhere;
+        } else {
+            lanes.insert(at, lane);
+        }
+    }
+
+    fn is_nowhere(&self) -> bool {
+        matches!(self, Self::In(lanes) if lanes.is_empty())
+    }
+}
+
+#[derive(Debug)]
+struct Write<N> {
+    /// The hint after it.
+    claimable: u64,
+    woken: Woken<N>,
+}
+
+#[derive(Debug)]
+struct State<N> {
+    writes: VecDeque<Write<N>>,
     /// What came after this hint is known.
     from: u64,
 }
 
 /// The last writes that made tasks claimable.
-#[derive(Debug, Default)]
-pub(crate) struct Hints(Mutex<State>);
+#[derive(Debug)]
+pub struct Hints<N>(Mutex<State<N>>);
 
-impl Hints {
+impl<N> Default for Hints<N> {
+    fn default() -> Self {
+        Self(Mutex::new(State { writes: VecDeque::new(), from: 0 }))
+    }
+}
+
+impl<N: Copy + Ord> Hints<N> {
     /// Notes a write, before its hint is given.
-    pub(super) fn note(&self, claimable: u64, woken: Woken) {
+    pub fn note(&self, claimable: u64, woken: Woken<N>) {
         if woken.is_nowhere() {
             return;
         }
@@ -48,7 +91,7 @@ impl Hints {
     }
 
     /// The lanes since a hint, by number; `None` when it could be anywhere.
-    pub(crate) fn since(&self, seen: u64) -> Option<BTreeSet<u32>> {
+    pub fn since(&self, seen: u64) -> Option<BTreeSet<N>> {
         let state = self.lock();
         if seen < state.from {
             return None;
@@ -63,7 +106,7 @@ impl Hints {
         Some(found)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<N>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -72,7 +115,7 @@ impl Hints {
 mod tests {
     use super::*;
 
-    fn lanes(numbers: &[u32]) -> Woken {
+    fn lanes(numbers: &[u32]) -> Woken<u32> {
         Woken::In(numbers.to_vec())
     }
 
@@ -94,5 +137,17 @@ mod tests {
         }
         assert_eq!(hints.since(9), None, "that was too long ago");
         assert!(hints.since(11).is_some());
+    }
+
+    #[test]
+    fn lanes_are_told_apart_up_to_a_bound() {
+        let mut woken = Woken::default();
+        assert!(woken.is_nowhere());
+        [3, 3, 1, 2, 1].into_iter().for_each(|lane| woken.add(lane));
+        assert_eq!(woken, Woken::In(vec![1, 2, 3]));
+        (0..LANES_MAX as u32).for_each(|lane| woken.add(lane));
+        assert_ne!(woken, Woken::Anywhere);
+        woken.add(LANES_MAX as u32);
+        assert_eq!(woken, Woken::Anywhere);
     }
 }
