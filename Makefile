@@ -23,7 +23,7 @@ TASKLANE = $(TARGET)/release/tasklane
 # Programs of others that only tests use.
 TOOLS = $(TARGET)/test-tools
 
-test: tools lint unit crash contract
+test: tools lint unit postgres redis crash contract overload slow
 	@echo "all tests passed"
 
 # What the tests need beyond the Rust toolchain; installed once.

@@ -16,6 +16,8 @@ use super::socket::Route;
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Who waits longer than that does not mind a millisecond.
 const PRECISE_BELOW: Duration = Duration::from_secs(1);
+/// The rest is waited for awake: what wakes a thread takes as long.
+const AWAKE: Duration = Duration::from_micros(150);
 /// No connection has this number.
 const ALARM: Token = Token(usize::MAX);
 
@@ -111,10 +113,11 @@ impl Pool {
         let until = Instant::now() + patience;
         let mut left = patience;
         while self.ready.is_empty() {
-            if !left.is_zero() && left < PRECISE_BELOW {
-                self.alarm.set(until);
+            let asleep = left.saturating_sub(AWAKE);
+            if left < PRECISE_BELOW && !asleep.is_zero() {
+                self.alarm.set(Instant::now() + asleep);
             }
-            self.look(left)?;
+            self.look(asleep)?;
             left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
