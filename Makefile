@@ -1,6 +1,6 @@
 # One command for each thing worth doing. `make test` is the whole gate.
 
-.PHONY: test tools lint unit postgres postgres-long redis redis-long model crash crash-long model-long contract contract-long overload overload-long slow slow-long release bench bench-core bench-http
+.PHONY: test tools lint unit postgres postgres-long redis redis-long model crash crash-long model-long contract contract-long overload overload-long slow slow-long release bench bench-core bench-http bench-peers
 
 # Counts of the short forms. Lowering one needs a decision record.
 MODEL_STEPS ?= 1000000
@@ -107,3 +107,6 @@ bench-core:
 
 bench-http:
 	bench/http
+
+bench-peers:
+	bench/peers/run

@@ -1,12 +1,13 @@
-//! The embedded store alone: durable submits, claims and settles per second.
+//! A store alone: durable submits, claims and settles per second.
 //!
-//! `cargo run --release -p tasklane-bench --bin store -- [--queued N] [--batches N,N…] [--lanes N]
+//! `cargo run --release -p tasklane-bench --bin store -- [--store ADDRESS] [--queued N] [--batches N,N…] [--lanes N]
 //! [--payload BYTES] [--count N] [--in-flight N] [--retain] [--backup] [--only-drain]`. One caller keeps
 //! `--in-flight` calls queued, as a server's micro-batching does; single tasks, 64. Each phase
 //! moves `--count` tasks in rounds no larger than the backlog, so that the backlog stays what it
 //! is called. `--retain` removes ended tasks meanwhile, `--backup` copies the store meanwhile.
 //! `--only-drain` leaves the other phases out, for a profile of what a busy server does.
-//! `bench/run` runs the whole matrix.
+//! `--store` is `postgres://…` or `redis://…`, an empty one of the run's own; without it, it is the
+//! embedded one. `bench/run` runs the whole matrix.
 #![expect(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -17,7 +18,8 @@
 mod meter;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -26,15 +28,19 @@ use tasklane_core::{
     Command, DepthLimits, Draft, Intent, NewTask, Outcome, Policies, Priority, QueueName,
     QueueSettings, Retention, Selection, State, StateName, TaskType, WorkerId, WorkerSpec,
 };
+use tasklane_postgres::PostgresStore;
+use tasklane_redis::RedisStore;
 use tasklane_sqlite::{Options, SqliteStore};
 use tasklane_store::conformance::block_on;
 use tasklane_store::{ClaimRequest, Claimed, ExecutedAndClaimed, Prune, Store, Submission};
+use tokio::runtime::Runtime;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Debug, Clone)]
 struct Settings {
+    store: Option<String>,
     queued: usize,
     batches: Vec<usize>,
     lanes: usize,
@@ -55,7 +61,7 @@ fn main() {
         }
     };
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let store = open(folder.path());
+    let store = open(&settings, folder.path());
     println!("{settings:?}");
     let drafts = Drafts::new(&settings);
     let started = Instant::now();
@@ -71,13 +77,13 @@ fn main() {
     println!("rss {} MB", rss_mb());
     drop(store);
     let started = Instant::now();
-    let store = open(folder.path());
+    let store = open(&settings, folder.path());
     let waiting = block_on(store.stats()).expect("stats").total(StateName::Pending);
     println!("reopened with {waiting} pending in {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
 }
 
 /// Every phase with batches of one size.
-fn measure(store: &Arc<SqliteStore>, drafts: &Drafts, settings: &Settings, batch: usize) {
+fn measure(store: &Arc<dyn Store>, drafts: &Drafts, settings: &Settings, batch: usize) {
     let in_flight = if batch == 1 { 64 } else { settings.in_flight };
     let count = if batch == 1 { settings.count / 4 } else { settings.count };
     let round = count.min(settings.queued) / batch * batch;
@@ -108,7 +114,7 @@ fn measure(store: &Arc<SqliteStore>, drafts: &Drafts, settings: &Settings, batch
 }
 
 /// Copies the store while the figures are taken.
-fn back_up(store: &Arc<SqliteStore>, folder: &std::path::Path) -> std::thread::JoinHandle<()> {
+fn back_up(store: &Arc<dyn Store>, folder: &Path) -> std::thread::JoinHandle<()> {
     let (store, to) = (store.clone(), folder.join("copy.db"));
     std::thread::spawn(move || {
         let started = Instant::now();
@@ -118,8 +124,16 @@ fn back_up(store: &Arc<SqliteStore>, folder: &std::path::Path) -> std::thread::J
     })
 }
 
-fn open(folder: &std::path::Path) -> Arc<SqliteStore> {
-    let store = Arc::new(SqliteStore::open(folder, &Options::default()).expect("a store"));
+fn open(settings: &Settings, folder: &Path) -> Arc<dyn Store> {
+    let store: Arc<dyn Store> = match settings.store.as_deref() {
+        None => Arc::new(SqliteStore::open(folder, &Options::default()).expect("a store")),
+        Some(address) if address.starts_with("postgres") => {
+            Arc::new(runtime().block_on(PostgresStore::open(address, &Default::default())).unwrap())
+        }
+        Some(address) => {
+            Arc::new(runtime().block_on(RedisStore::open(address, &Default::default())).unwrap())
+        }
+    };
     let settings = QueueSettings {
         depth: DepthLimits::flat(100_000_000),
         retention: Some(Retention {
@@ -130,6 +144,12 @@ fn open(folder: &std::path::Path) -> Arc<SqliteStore> {
     };
     block_on(store.configure(QueueName::default_queue(), settings)).expect("settings");
     store
+}
+
+/// What stores on other servers live on.
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Runtime::new().unwrap())
 }
 
 /// Ready-made drafts, so that the load costs little.
@@ -156,7 +176,12 @@ impl Drafts {
 type Pending<'a> = std::pin::Pin<Box<dyn Future<Output = ()> + 'a>>;
 use std::future::Future;
 
-fn submit<'a>(store: &'a SqliteStore, drafts: &Drafts, from: usize, batch: usize) -> Pending<'a> {
+fn submit<'a>(
+    store: &'a Arc<dyn Store>,
+    drafts: &Drafts,
+    from: usize,
+    batch: usize,
+) -> Pending<'a> {
     let call = store.submit(vec![Submission { tasks: drafts.take(from, batch) }]);
     Box::pin(async move {
         call.await.expect("an answer").pop().expect("a verdict").expect("admitted");
@@ -188,7 +213,7 @@ fn drive<'a>(
 }
 
 fn drive_claims(
-    store: &Arc<SqliteStore>,
+    store: &Arc<dyn Store>,
     count: usize,
     batch: usize,
     in_flight: usize,
@@ -211,7 +236,7 @@ fn drive_claims(
 }
 
 fn drive_settles(
-    store: &Arc<SqliteStore>,
+    store: &Arc<dyn Store>,
     claimed: &[Claimed],
     batch: usize,
     in_flight: usize,
@@ -228,7 +253,7 @@ fn drive_settles(
 
 /// Each worker settles a batch and claims the next, as `result` with `poll` does.
 fn drain(
-    store: &Arc<SqliteStore>,
+    store: &Arc<dyn Store>,
     workers: &[WorkerId],
     count: usize,
     batch: usize,
@@ -278,13 +303,14 @@ fn complete(claimed: &Claimed) -> Command {
     Command { task: claimed.task.id, intent: Intent::Settle(lease.token, outcome) }
 }
 
-fn register(store: &Arc<SqliteStore>) -> WorkerId {
+fn register(store: &Arc<dyn Store>) -> WorkerId {
     let spec = WorkerSpec::new(Selection::default(), tasklane_core::limits::WORKER_CAPACITY_MAX);
     block_on(store.register(spec.unwrap())).unwrap()
 }
 
 fn parse(arguments: impl Iterator<Item = String>) -> Result<Settings, String> {
     let mut settings = Settings {
+        store: None,
         queued: 100_000,
         batches: vec![100],
         lanes: 8,
@@ -297,6 +323,10 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Settings, String> {
     };
     let mut arguments = arguments.peekable();
     while let Some(flag) = arguments.next() {
+        if flag == "--store" {
+            settings.store = Some(arguments.next().ok_or("--store wants an address")?);
+            continue;
+        }
         if flag == "--batches" {
             let list = arguments.next().unwrap_or_default();
             let sizes: Option<Vec<usize>> =

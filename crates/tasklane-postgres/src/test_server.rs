@@ -20,7 +20,7 @@ const KEEPER: &str = r#"
     read -r word
     case "$word" in
         stop) kill -INT $server ;;
-        *) kill -QUIT $server ;;
+        *) kill "-${END:-QUIT}" $server ;;
     esac
     wait $server
     [ -n "$word" ] || rm -rf "$FOLDER"
@@ -110,7 +110,9 @@ impl TestServer {
         let mut keeper = Command::new("sh");
         keeper.args(["-c", KEEPER, "keeper"]).arg(pooler.get_program()).args(pooler.get_args());
         keeper.arg(folder.join("settings"));
-        let keeper = keeper.env("FOLDER", &folder).stdin(Stdio::piped()).spawn()?;
+        // It has nothing to lose, and waits for its clients at any other signal.
+        let keeper =
+            keeper.env("END", "KILL").env("FOLDER", &folder).stdin(Stdio::piped()).spawn()?;
         *self.pooler.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
         let socket = folder.join(".s.PGSQL.6432");
         let begun = Instant::now();

@@ -39,10 +39,11 @@ impl Signals {
         self.signal.send_modify(|signal| signal.last = last);
     }
 
-    /// This server has written, with `last` as the last event.
-    pub(crate) fn wrote(&self, last: Position, claimable: u64, woken: Woken) {
+    /// This server has written; `last` is the last event there is. If none is its own, that one is
+    /// somebody else's.
+    pub(crate) fn wrote(&self, last: Position, events: u64, claimable: u64, woken: Woken) {
         let mut seen = self.seen();
-        if last > seen.from {
+        if events > 0 && last > seen.from {
             seen.own.insert(last);
         }
         if seen.own.len() > OWN_MAX {
@@ -103,14 +104,16 @@ mod tests {
     fn what_others_wrote_before_an_own_write_is_still_looked_at() {
         let signals = Signals::default();
         signals.begin(Position(10));
-        signals.wrote(Position(14), 1, Woken::In(vec![1]));
+        signals.wrote(Position(14), 2, 1, Woken::In(vec![1]));
+        signals.wrote(Position(16), 0, 0, Woken::default());
         assert_eq!(signals.from(), Position(10));
-        assert!(signals.is_own(Position(14)) && !signals.is_own(Position(12)));
+        let own = [12, 14, 16].map(|last| signals.is_own(Position(last)));
+        assert_eq!(own, [false, true, false]);
         signals.tell(Position(12), 2, Woken::In(vec![2]));
         signals.looked(Position(10), Position(14));
         assert_eq!((signals.from(), signals.is_own(Position(14))), (Position(14), false));
         let signal = *signals.subscribe().borrow();
-        assert_eq!(signal, Signal { claimable: 3, last: Position(14) });
+        assert_eq!(signal, Signal { claimable: 3, last: Position(16) });
         assert_eq!(signals.since(0), Some([1, 2].into()));
         assert_eq!(signals.since(1), Some([2].into()));
     }

@@ -198,7 +198,7 @@ impl Writer {
             }
             self.shared.set_catalog(&catalog);
             self.memory = memory;
-            self.shared.signals.wrote(last, claimable, woken);
+            self.shared.signals.wrote(last, events, claimable, woken);
             return Ok(());
         }
         let text = "other servers kept writing in between; nothing was written";
