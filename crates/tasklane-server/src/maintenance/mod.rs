@@ -33,12 +33,13 @@ pub fn start(engine: &Arc<Engine>, tracker: &TaskTracker, stop: &CancellationTok
     tracker.spawn(tick("workers", WORKERS_REST, stop.clone(), move || {
         let (engine, stopped) = (Arc::clone(&workers), stopped.clone());
         async move {
-            engine.refresh_workers().await?;
+            let refreshed = engine.refresh_workers().await;
+            // Also after a failure: a store that is away is not asked more often.
             tokio::select! {
                 _ = rests(every, &stopped) => {}
                 () = engine.workers_doubted() => {}
             }
-            Ok(())
+            refreshed
         }
     }));
     let keys = Arc::clone(engine);
