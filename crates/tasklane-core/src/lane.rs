@@ -182,7 +182,7 @@ impl Names {
 }
 
 /// What a worker takes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Selection {
     /// From which queues.
     pub queues: Names,

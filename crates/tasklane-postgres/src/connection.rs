@@ -1,10 +1,12 @@
 //! Connections, and transactions that are never left open on one.
 
+use std::future::{Future, poll_fn};
+use std::task::Poll;
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Runtime};
-use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Row, SimpleQueryMessage};
 
 use crate::address::Address;
 use crate::fault::Fault;
@@ -28,6 +30,7 @@ pub(crate) struct Pool {
     commit_time_max: Duration,
     alone: String,
     together: String,
+    plain: String,
     read: String,
 }
 
@@ -49,20 +52,22 @@ impl Pool {
         let settings = |lock_time_max: Duration| {
             format!(
                 "SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout TO {lock}; \
-                 SET LOCAL statement_timeout TO {statement}",
+                 SET LOCAL statement_timeout TO {statement}; SET LOCAL jit TO off",
                 schema = quoted(&options.schema),
                 lock = lock_time_max.as_millis(),
                 statement = options.statement_time_max.as_millis(),
             )
         };
-        let write = |lock_time_max| format!("BEGIN; {}{commits}", settings(lock_time_max));
+        let plain = |lock_time_max| format!("BEGIN; {}{commits}; {CLOCK}", settings(lock_time_max));
+        let write = |lock_time_max| format!("{}, nextval('event')", plain(lock_time_max));
         let read = settings(options.lock_time_max);
         Ok(Self {
             pool,
             commit_time_max: options.commit_time_max,
             alone: write(options.lock_time_max),
             together: write(options.lock_time_max / LESS_TOGETHER),
-            read: format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {read}"),
+            plain: plain(options.lock_time_max),
+            read: format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {read}; {CLOCK}"),
         })
     }
 
@@ -71,9 +76,9 @@ impl Pool {
         self.begin(if units > 1 { &self.together } else { &self.alone }).await
     }
 
-    /// Begins a transaction that writes.
+    /// Begins a transaction that writes no events.
     pub(crate) async fn write(&self) -> Result<Transaction, Fault> {
-        self.write_for(1).await
+        self.begin(&self.plain).await
     }
 
     /// Begins a transaction that sees one moment and writes nothing.
@@ -88,9 +93,13 @@ impl Pool {
             let client = self.pool.get().await;
             let client = client.map_err(|error| Fault::NoConnection(words(&error)))?;
             // Before the first statement: what was begun is open whatever comes back.
-            let transaction =
-                Transaction { client: Some(client), commit_time_max: self.commit_time_max };
-            match transaction.batch(begin).await {
+            let mut transaction = Transaction {
+                client: Some(client),
+                commit_time_max: self.commit_time_max,
+                begun_at: 0,
+                number: None,
+            };
+            match transaction.start(begin).await {
                 Ok(()) => return Ok(transaction),
                 Err(fault) if fault.is_lost_connection() && tries > 0 => tries -= 1,
                 Err(fault) => return Err(fault),
@@ -115,15 +124,35 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// The database's time in microseconds.
+const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
+
 /// An open transaction. Dropped before its end, it takes its connection with it.
 pub(crate) struct Transaction {
     client: Option<Object>,
     commit_time_max: Duration,
+    /// By the database's clock, in microseconds.
+    pub(crate) begun_at: i64,
+    /// The first of the numbers that were drawn for its events.
+    pub(crate) number: Option<i64>,
 }
 
 impl Transaction {
     fn client(&self) -> Result<&Object, Fault> {
         self.client.as_ref().ok_or_else(|| Fault::NoConnection("the transaction is over".into()))
+    }
+
+    /// Begins it, and reads what the last statement of that tells.
+    async fn start(&mut self, begin: &str) -> Result<(), Fault> {
+        let told = self.client()?.simple_query(begin).await?;
+        let row = told.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let number = |at: usize| row?.try_get(at).ok()??.parse().ok();
+        self.begun_at = number(0).ok_or_else(|| Fault::Corrupt("no clock".into()))?;
+        self.number = number(1);
+        Ok(())
     }
 
     pub(crate) async fn batch(&self, sql: &str) -> Result<(), Fault> {
@@ -151,16 +180,48 @@ impl Transaction {
         Ok(self.client()?.execute_typed(sql, parameters).await?)
     }
 
-    /// Makes it so. An error that is not the database's own word leaves the outcome open.
+    /// Asks two things at once; the second is carried out after the first.
+    pub(crate) async fn query_both(
+        &self,
+        one: (&str, &[Parameter<'_>]),
+        other: (&str, &[Parameter<'_>]),
+    ) -> Result<(Vec<Row>, Vec<Row>), Fault> {
+        let (one, other) = in_turn(self.query(one.0, one.1), self.query(other.0, other.1)).await;
+        Ok((one?, other?))
+    }
+
+    /// Makes it so.
+    pub(crate) async fn commit(self) -> Result<(), Fault> {
+        self.commit_with(None).await
+    }
+
+    /// Carries out a last statement and makes it so, in one go. An error that is not the database's
+    /// own word leaves the outcome open.
     ///
     /// A commit may have to wait for a standby. If the time of a statement ended that wait, the
     /// database would say that all is well: so there is none, and who waits here gives up knowing
     /// that nothing is known.
-    pub(crate) async fn commit(mut self) -> Result<(), Fault> {
-        let commit = self.client()?.batch_execute("SET LOCAL statement_timeout TO 0; COMMIT");
-        match tokio::time::timeout(self.commit_time_max, commit).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(Fault::Commit(error)),
+    pub(crate) async fn commit_with(
+        mut self,
+        last: Option<(&str, &[Parameter<'_>])>,
+    ) -> Result<(), Fault> {
+        let client = self.client()?;
+        let written = async {
+            match last {
+                Some((sql, parameters)) => client.execute_typed(sql, parameters).await.map(|_| ()),
+                None => Ok(()),
+            }
+        };
+        let commit = client.batch_execute("SET LOCAL statement_timeout TO 0; COMMIT");
+        let ended = tokio::time::timeout(self.commit_time_max, in_turn(written, commit)).await;
+        match ended {
+            Ok((Ok(()), Ok(()))) => {}
+            // The database's own word: then it did not commit.
+            Ok((Err(error), _)) if error.as_db_error().is_some() => {
+                self.roll_back().await;
+                return Err(Fault::Postgres(error));
+            }
+            Ok((Err(error), _) | (Ok(()), Err(error))) => return Err(Fault::Commit(error)),
             Err(_) => return Err(Fault::Unanswered),
         }
         self.client = None;
@@ -183,4 +244,30 @@ impl Drop for Transaction {
             drop(Object::take(client));
         }
     }
+}
+
+/// Two futures at once, the first always a step ahead: what they send goes out in this order.
+async fn in_turn<A: Future, B: Future>(one: A, other: B) -> (A::Output, B::Output) {
+    let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
+    let (mut of_one, mut of_other) = (None, None);
+    poll_fn(|context| {
+        if of_one.is_none()
+            && let Poll::Ready(output) = one.as_mut().poll(context)
+        {
+            of_one = Some(output);
+        }
+        if of_other.is_none()
+            && let Poll::Ready(output) = other.as_mut().poll(context)
+        {
+            of_other = Some(output);
+        }
+        match (of_one.take(), of_other.take()) {
+            (Some(of_one), Some(of_other)) => Poll::Ready((of_one, of_other)),
+            (one, other) => {
+                (of_one, of_other) = (one, other);
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }

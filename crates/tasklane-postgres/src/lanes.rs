@@ -1,9 +1,9 @@
 //! Lanes and queues by number. They are never removed, so what was once committed stays true.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use hashbrown::HashMap;
-use tasklane_core::{Lane, QueueName};
+use tasklane_core::{Lane, QueueName, Selection};
 use tasklane_store::codec::{self, LaneNumbers};
 use tokio_postgres::types::Type;
 
@@ -74,6 +74,49 @@ impl Lanes {
             self.add(Known { number: row.get(0), queue: row.get(1), lane });
         }
         Ok(())
+    }
+}
+
+/// What workers with a selection take, by queue: all of its lanes, or these.
+#[derive(Debug, Default)]
+pub(crate) struct Taken(pub(crate) HashMap<i32, Share>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    pub(crate) all: bool,
+    pub(crate) lanes: Vec<i32>,
+}
+
+/// What selections take of the lanes that are known: workers ask for the same again and again.
+#[derive(Default)]
+pub(crate) struct Takers(Mutex<(usize, HashMap<Selection, Arc<Taken>>)>);
+
+impl Takers {
+    /// Selections remembered at most.
+    const MAX: usize = 256;
+
+    pub(crate) fn of(&self, selection: &Selection, lanes: &Lanes) -> Arc<Taken> {
+        let maps = lanes.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, takers) = &mut *known;
+        // Lanes are never removed: as many are the same ones.
+        if *count != maps.by_number.len() || takers.len() >= Self::MAX {
+            (*count, *takers) = (maps.by_number.len(), HashMap::new());
+        }
+        let find = || {
+            let mut taken = Taken::default();
+            for lane in maps.by_number.values() {
+                let share = taken.0.entry(lane.queue);
+                let share = share.or_insert_with(|| Share { all: true, lanes: Vec::new() });
+                match selection.takes(&lane.lane) {
+                    true => share.lanes.push(lane.number),
+                    false => share.all = false,
+                }
+            }
+            taken.0.retain(|_, share| !share.lanes.is_empty());
+            Arc::new(taken)
+        };
+        Arc::clone(takers.entry(selection.clone()).or_insert_with(find))
     }
 }
 

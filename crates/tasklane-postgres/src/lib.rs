@@ -9,9 +9,10 @@
 //! Nothing here knows of HTTP.
 
 mod address;
-mod chooser;
+
 mod connection;
 mod fault;
+mod floor;
 mod lanes;
 mod options;
 mod rows;

@@ -9,7 +9,8 @@ use crate::fault::Fault;
 use crate::system::SharedRandom;
 
 /// What each version adds to the one before. A program brings a store forward to the last.
-const MIGRATIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("request.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("schema.sql"), include_str!("request.sql"), include_str!("function.sql")];
 
 /// Brings the tables to this program's version. Servers that start together wait for one another.
 pub(crate) async fn migrate(pool: &Pool, schema: &str, random: &SharedRandom) -> Result<(), Fault> {

@@ -6,8 +6,8 @@ CREATE TABLE meta(
     value bigint NOT NULL
 );
 
--- Numbers of events, drawn under the locks of what they tell of.
-CREATE SEQUENCE event;
+-- Numbers of events, drawn under the locks of what they tell of: a thousand at a time.
+CREATE SEQUENCE event INCREMENT 1000;
 
 CREATE TABLE queue(
     queue integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -23,8 +23,8 @@ CREATE TABLE lane(
 -- Longer names than an index takes are possible: many capabilities.
 CREATE UNIQUE INDEX lane_name ON lane(sha256(name));
 
--- Every live task: inserted once, never updated, removed at its end. Locking this row is locking
--- the task. Each live task has one row in pend, wait or lease besides.
+-- Every live task: inserted once, never updated, removed at its end. Each has one row in pend, wait
+-- or lease besides, and locking that one is locking the task.
 CREATE TABLE task(
     id uuid PRIMARY KEY,
     lane integer NOT NULL,
@@ -41,7 +41,8 @@ CREATE TABLE body(
 );
 ALTER TABLE body ALTER COLUMN payload SET STORAGE EXTERNAL;
 
--- Pending tasks. Those that are as they were admitted have no record.
+-- Pending tasks. Those that are as they were admitted have no record. `late`: came here later than
+-- its place says, so that who looks only at the newest places has to look for it besides.
 CREATE TABLE pend(
     id uuid PRIMARY KEY,
     queue integer NOT NULL,
@@ -53,9 +54,12 @@ CREATE TABLE pend(
     withheld_from uuid,
     withheld_until bigint,
     bytes integer NOT NULL,
+    late boolean NOT NULL,
     record bytea
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX pend_place ON pend(queue, priority, lane, ready_at, sequence);
+CREATE INDEX pend_place ON pend(queue, priority, ready_at, sequence) WHERE NOT late;
+CREATE INDEX pend_late ON pend(queue, priority, ready_at, sequence) WHERE late;
+CREATE INDEX pend_lane ON pend(queue, priority, lane, ready_at, sequence);
 CREATE INDEX pend_expiry ON pend(expires_at, id) WHERE expires_at IS NOT NULL;
 
 -- Tasks that wait for something else than a worker: scheduled, blocked, retrying.
@@ -76,13 +80,14 @@ CREATE TABLE lease(
     worker uuid NOT NULL,
     token uuid NOT NULL,
     cancelling boolean NOT NULL,
+    claimed_at bigint NOT NULL,
     since bigint NOT NULL,
     ends_at bigint NOT NULL,
     limit_at bigint NOT NULL,
     running boolean NOT NULL,
     record bytea NOT NULL
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX lease_worker ON lease(worker);
+CREATE INDEX lease_worker ON lease(worker, claimed_at);
 CREATE INDEX lease_end ON lease(ends_at, id);
 CREATE INDEX lease_limit ON lease(limit_at, id);
 
@@ -149,7 +154,7 @@ CREATE TABLE idempotency(
 );
 CREATE INDEX idempotency_age ON idempotency(created_at);
 
--- Counters, and what is to be added to them: no transaction waits for another's counter.
+-- Counters; what is to be added to them is in the outbox, so that no transaction waits for another's.
 CREATE TABLE tally(
     queue integer NOT NULL,
     lane integer NOT NULL,
@@ -162,17 +167,10 @@ CREATE TABLE depth(
     queue integer PRIMARY KEY,
     count bigint NOT NULL
 ) WITH (fillfactor = 50);
-CREATE TABLE delta(
-    queue integer NOT NULL,
-    lane integer NOT NULL,
-    priority smallint NOT NULL,
-    state smallint NOT NULL,
-    change bigint NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
 -- Events as they were committed, and as readers see them: numbered by one sequencer at a time.
 -- `origin`: the server that wrote them, which knows already. `claimable`: tasks that became so, in
--- these lanes, or anywhere.
+-- these lanes, or anywhere. `counted_…`: which counters change, and `change` by how much.
 CREATE TABLE outbox(
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at bigint NOT NULL,
@@ -180,8 +178,17 @@ CREATE TABLE outbox(
     events bytea NOT NULL,
     origin bigint NOT NULL,
     claimable bigint NOT NULL,
-    lanes integer[]
+    lanes integer[],
+    counted_queue integer[] NOT NULL DEFAULT '{}',
+    counted_lane integer[] NOT NULL DEFAULT '{}',
+    counted_priority smallint[] NOT NULL DEFAULT '{}',
+    counted_state smallint[] NOT NULL DEFAULT '{}',
+    change bigint[] NOT NULL DEFAULT '{}'
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+CREATE VIEW delta AS
+    SELECT o.number, c.* FROM outbox o CROSS JOIN LATERAL
+        unnest(o.counted_queue, o.counted_lane, o.counted_priority, o.counted_state, o.change)
+            AS c(queue, lane, priority, state, change);
 CREATE TABLE feed(
     first bigint PRIMARY KEY,
     count integer NOT NULL,

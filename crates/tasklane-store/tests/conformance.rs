@@ -50,6 +50,7 @@ impl Fixture for Naive {
             survives_reopen: true,
             leases_restart: true,
             exact_depth: true,
+            numbers_have_gaps: false,
             backs_up: false,
         }
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tasklane_core::lifecycle::Elapsed;
 use tasklane_core::{
-    Digest, Entry, Event, OrderingKey, Place, Priority, Sequence, Stamp, State, StateName, Task,
+    Digest, Entry, Event, OrderingKey, Place, Priority, Stamp, State, StateName, Task,
     TaskId, Timestamp, trail,
 };
 use tasklane_store::codec::{self, Before};
@@ -65,6 +65,7 @@ impl Home {
 /// What is stored of a lease beside the task's record.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LeaseRow {
+    pub(crate) claimed_at: Timestamp,
     pub(crate) since: i64,
     pub(crate) ends_at: Timestamp,
     pub(crate) limit_at: Timestamp,
@@ -134,6 +135,7 @@ impl Session<'_> {
         subject.entries.extend(trail::to_store(before.held.as_ref(), &entry));
         match &entry.event {
             Event::Claimed { started, .. } => {
+                subject.lease.claimed_at = self.now;
                 subject.lease.since = subject.lease.renewals;
                 subject.lease.ends_at = self.now.plus(rules.lease);
                 let limit = if *started { subject.task.timeout } else { rules.assignment };
@@ -152,6 +154,12 @@ impl Session<'_> {
         }
         if result.is_some() {
             subject.result = result;
+        }
+        for (held, by) in [(&before.held, -1), (&subject.task.state.lease().copied(), 1)] {
+            let heard = held.as_ref().and_then(|lease| self.heard.get_mut(&lease.worker));
+            if let Some(claimer) = heard {
+                claimer.leases += by;
+            }
         }
         if !subject.is_changed {
             subject.is_changed = true;
@@ -197,7 +205,7 @@ impl Session<'_> {
         let is = self.subject(id)?.task.state.name();
         match (was.is_terminal(), is.is_terminal()) {
             (true, false) => {
-                let joined = Sequence(super::PROVISIONAL + self.given - 1);
+                let joined = self.numbers.last();
                 self.line(queue, key.as_str())?.join(joined, id);
                 Ok(())
             }

@@ -64,6 +64,7 @@ impl Session<'_> {
         if keys.is_empty() {
             return Ok(());
         }
+        self.numbers.lock();
         let queues: Vec<i32> = keys.iter().map(|(queue, _)| *queue).collect();
         let texts: Vec<&str> = keys.iter().map(|(_, key)| &**key).collect();
         let parameters = [(&queues as _, Type::INT4_ARRAY), (&texts as _, Type::TEXT_ARRAY)];

@@ -1,34 +1,23 @@
 //! Taking tasks in hand: their rows are locked, then read.
 
 use tasklane_core::{StateName, TaskId};
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::Session;
 use super::change::{Home, LeaseRow, Subject};
+use super::number::DRAW;
 use crate::fault::Fault;
 use crate::rows::{self, time};
 
-/// A task may move between live and ended while it is looked for: after so many looks it is not
-/// there.
-const LOOKS: usize = 3;
-
-/// What each live task is now, wherever that is written. Columns: id, home, record, since, ends_at,
-/// limit_at, renewals, renewed_until.
-const STANDINGS: &str = "
-    SELECT id, 0::int2, record, 0::int8, 0::int8, 0::int8, 0::int8, 0::int8 FROM pend WHERE id = ANY($1)
-    UNION ALL
-    SELECT id, 1::int2, record, 0, 0, 0, 0, 0 FROM wait WHERE id = ANY($1)
-    UNION ALL
-    SELECT l.id, 2::int2, l.record, l.since, l.ends_at, l.limit_at,
-           coalesce(a.renewals, 0), coalesce(a.renewed_until, 0)
-    FROM lease l LEFT JOIN alive a ON a.worker = l.worker WHERE l.id = ANY($1)";
+/// A task may move on while it is looked for: after so many looks somebody is always faster.
+const LOOKS: usize = 8;
 
 impl Session<'_> {
     /// Takes tasks in hand that are there, waiting for others to let go of them. Their ordering
     /// keys are locked first.
     pub(super) async fn load_with_keys(&mut self, ids: &[TaskId]) -> Result<(), Fault> {
+        self.take_live(ids, false).await?;
         let wanted = self.missing(ids);
         if wanted.is_empty() {
             return Ok(());
@@ -47,20 +36,14 @@ impl Session<'_> {
         self.load(ids).await
     }
 
-    /// Takes tasks in hand that are there, waiting for others to let go of them.
+    /// Takes tasks in hand that are there, waiting for others to let go of them; their keys are
+    /// locked.
     pub(super) async fn load(&mut self, ids: &[TaskId]) -> Result<(), Fault> {
         for _ in 0..LOOKS {
+            self.take_live(ids, true).await?;
             let wanted = self.missing(ids);
             if wanted.is_empty() {
-                break;
-            }
-            let sql = "SELECT id, lane, bytes, spec FROM task WHERE id = ANY($1)
-                       ORDER BY id FOR UPDATE";
-            let live = self.transaction.query(sql, &[(&wanted, Type::UUID_ARRAY)]).await?;
-            self.take_live(&live).await?;
-            let wanted = self.missing(ids);
-            if wanted.is_empty() {
-                break;
+                return Ok(());
             }
             let sql = "SELECT id, lane, bytes, spec, record, state FROM history WHERE id = ANY($1)
                        ORDER BY id FOR UPDATE";
@@ -68,58 +51,68 @@ impl Session<'_> {
             self.shared.lanes.meet(self.transaction, ended.iter().map(|row| row.get(1))).await?;
             for row in &ended {
                 let state = rows::state(row.get(5))?;
-                self.take(row, Home::History(state), row.get(4), LeaseRow::default())?;
+                let (home, lease) = (Home::History(state), LeaseRow::default());
+                self.take(row.get(0), row.get(1), row.get(2), row.get(3), home, row.get(4), lease)?;
             }
-            if ended.len() == wanted.len() || live.is_empty() && ended.is_empty() {
-                break;
+            let wanted = self.missing(ids);
+            let sql = "SELECT 1 FROM task WHERE id = ANY($1) LIMIT 1";
+            if wanted.is_empty()
+                || self.transaction.query(sql, &[(&wanted, Type::UUID_ARRAY)]).await?.is_empty()
+            {
+                return Ok(());
             }
         }
-        Ok(())
+        Err(Fault::Overtaken)
     }
 
-    /// Takes rows of `task` in hand that are locked: id, lane, bytes, spec and perhaps a payload.
-    pub(super) async fn take_live(&mut self, live: &[Row]) -> Result<(), Fault> {
-        if live.is_empty() {
+    /// Takes live tasks in hand, and draws numbers for what will happen to them.
+    async fn take_live(&mut self, ids: &[TaskId], keyed: bool) -> Result<(), Fault> {
+        let wanted = self.missing(ids);
+        if wanted.is_empty() {
             return Ok(());
         }
+        self.numbers.lock();
+        let sql = "SELECT * FROM take($1, $2)";
+        let parameters = [(&wanted as _, Type::UUID_ARRAY), (&keyed as _, Type::BOOL)];
+        let (live, drawn) = self.transaction.query_both((sql, &parameters), (DRAW, &[])).await?;
+        if let Some(row) = drawn.first() {
+            self.numbers.draw(row.get(0));
+        }
         self.shared.lanes.meet(self.transaction, live.iter().map(|row| row.get(1))).await?;
-        let ids: Vec<Uuid> = live.iter().map(|row| row.get(0)).collect();
-        let standings = self.transaction.query(STANDINGS, &[(&ids, Type::UUID_ARRAY)]).await?;
-        let mut by_id: hashbrown::HashMap<Uuid, &Row> =
-            standings.iter().map(|row| (row.get(0), row)).collect();
         for row in live {
-            let id: Uuid = row.get(0);
-            let Some(standing) = by_id.remove(&id) else {
-                return Err(rows::corrupt(id, "neither pending nor waiting nor leased"));
-            };
-            let home = match standing.get::<_, i16>(1) {
+            let home = match row.get::<_, i16>(4) {
                 0 => Home::Pend,
                 1 => Home::Wait,
                 _ => Home::Lease,
             };
             let lease = LeaseRow {
-                since: standing.get(3),
-                ends_at: time(standing.get(4)),
-                limit_at: time(standing.get(5)),
-                renewals: standing.get(6),
-                renewed_until: time(standing.get(7)),
+                claimed_at: time(row.get(6)),
+                since: row.get(7),
+                ends_at: time(row.get(8)),
+                limit_at: time(row.get(9)),
+                renewals: row.get(10),
+                renewed_until: time(row.get(11)),
             };
-            self.take(row, home, standing.get(2), lease)?;
+            self.take(row.get(0), row.get(1), row.get(2), row.get(3), home, row.get(5), lease)?;
         }
         Ok(())
     }
 
-    fn take(
+    /// Takes a task in hand whose rows are locked.
+    #[expect(clippy::too_many_arguments, reason = "the columns of a row")]
+    pub(super) fn take(
         &mut self,
-        row: &Row,
+        id: Uuid,
+        lane: i32,
+        bytes: i32,
+        spec: &[u8],
         home: Home,
         record: Option<&[u8]>,
         lease: LeaseRow,
     ) -> Result<(), Fault> {
-        let (id, lane): (Uuid, i32) = (row.get(0), row.get(1));
         let known = self.lane(lane);
         let queue = known.as_ref().map_or(0, |known| known.queue);
-        let loaded = rows::unpack(id, known, row.get(3), record)?;
+        let loaded = rows::unpack(id, known, spec, record)?;
         if Home::of(&loaded.task.state) != home {
             return Err(rows::corrupt(id, "not where a task of its state is"));
         }
@@ -127,7 +120,7 @@ impl Session<'_> {
             task: loaded.task,
             lane,
             queue,
-            bytes: row.get(2),
+            bytes,
             digest: loaded.digest,
             home,
             lease,

@@ -8,36 +8,37 @@ mod access;
 mod change;
 mod claim;
 mod execute;
-mod front;
 mod key;
 mod load;
+mod number;
 mod overdue;
 mod prune;
 mod queue;
 mod renew;
 mod request;
+mod stream;
 mod submit;
 mod table;
 mod worker;
 mod write;
 
 use hashbrown::HashMap;
-use tasklane_core::{Random, Rotation, Sequence, Stamp, TaskId, Timestamp};
+use tasklane_core::{Random, Sequence, Stamp, TaskId, Timestamp, WorkerId};
 use tasklane_store::{Subject as Told, codec};
-use tokio_postgres::types::Type;
 
 use crate::connection::Transaction;
 use crate::fault::Fault;
+use crate::floor::Floor;
 use crate::lanes::Known;
 use crate::store::Shared;
 pub(crate) use change::Subject;
-pub(crate) use front::FRONTS;
+use claim::Claimer;
 use key::Line;
+use number::Numbers;
 pub(crate) use overdue::Looked;
+pub(crate) use stream::FRONTS;
 pub(crate) use submit::WAITING;
-
-/// Numbers from here on stand for ones that are still to be drawn.
-const PROVISIONAL: u64 = 1 << 62;
+pub(crate) use write::LastPut;
 
 pub(crate) struct Session<'s> {
     transaction: &'s Transaction,
@@ -52,9 +53,9 @@ pub(crate) struct Session<'s> {
     lines: HashMap<(i32, Box<str>), Line>,
     /// Lanes made by this transaction.
     made: HashMap<i32, Known>,
-    /// Numbers given provisionally, and drawn.
-    given: u64,
-    drawn: Vec<u64>,
+    numbers: Numbers,
+    /// Workers that were heard, with their leases as they are by now.
+    heard: HashMap<WorkerId, Claimer>,
     events: Vec<u8>,
     /// Queue, lane, priority, state: by how many.
     counts: HashMap<(i32, i32, u8, u8), i64>,
@@ -72,67 +73,48 @@ pub(crate) struct Written {
     pub(crate) woken: Woken,
     /// Lanes that are new.
     pub(crate) lanes: Vec<Known>,
-    /// Whose turn it is among the queues after its claims.
-    pub(crate) rotation: Option<Rotation<i32>>,
+    /// Where its claims have left nothing behind.
+    pub(crate) floors: Vec<Floor>,
 }
 
 /// Lanes in which tasks became claimable.
 pub(crate) type Woken = tasklane_store::Woken<i32>;
 
 impl<'s> Session<'s> {
-    /// Reads the clock.
-    pub(crate) async fn open(
-        transaction: &'s Transaction,
-        shared: &'s Shared,
-    ) -> Result<Self, Fault> {
-        let now = shared.read_clock(transaction).await?;
-        Ok(Self {
+    pub(crate) fn open(transaction: &'s Transaction, shared: &'s Shared) -> Self {
+        let mut numbers = Numbers::default();
+        if let Some(first) = transaction.number {
+            numbers.draw(first);
+        }
+        Self {
             transaction,
             shared,
-            now,
+            now: shared.clock_of(transaction),
             work: HashMap::new(),
             changed: Vec::new(),
             lines: HashMap::new(),
             made: HashMap::new(),
-            given: 0,
-            drawn: Vec::new(),
+            numbers,
+            heard: HashMap::new(),
             events: Vec::new(),
             counts: HashMap::new(),
             outcome: Written::default(),
-        })
+        }
     }
 
-    /// Writes all that is left to write. The commit is the caller's.
-    pub(crate) async fn finish(mut self) -> Result<Written, Fault> {
-        self.flush().await?;
-        self.write_counts().await?;
-        if self.given > 0 {
-            let (at, count) = (self.now.as_micros(), self.given as i32);
-            let lanes = match &self.outcome.woken {
-                Woken::In(lanes) => Some(lanes),
-                Woken::Anywhere => None,
-            };
-            let sql = "INSERT INTO outbox(at, count, events, origin, claimable, lanes)
-                       VALUES ($1, $2, $3, $4, $5, $6)";
-            let row = [
-                (&at as _, Type::INT8),
-                (&count as _, Type::INT4),
-                (&self.events as _, Type::BYTEA),
-                (&self.shared.origin as _, Type::INT8),
-                (&(self.outcome.claimable as i64) as _, Type::INT8),
-                (&lanes as _, Type::INT4_ARRAY),
-            ];
-            self.transaction.execute(sql, &row).await?;
-        }
-        self.outcome.events = self.given;
+    /// What is left to be written, together with the commit.
+    pub(crate) async fn finish(mut self) -> Result<(Written, Option<LastPut>), Fault> {
+        let rows = self.gather().await?;
+        let told = self.told();
+        let last = (!rows.is_empty() || told.is_some()).then(|| LastPut::new(rows, told));
+        self.outcome.events = self.numbers.given();
         self.outcome.lanes.extend(self.made.into_values());
-        Ok(self.outcome)
+        Ok((self.outcome, last))
     }
 
     /// The time and provisional number of the next event.
     fn stamp(&mut self) -> Stamp {
-        self.given += 1;
-        Stamp { at: self.now, sequence: Sequence(PROVISIONAL + self.given - 1) }
+        Stamp { at: self.now, sequence: self.numbers.next() }
     }
 
     /// Tells of a worker or a queue.
@@ -141,23 +123,8 @@ impl<'s> Session<'s> {
         codec::encode_notice(&mut self.events, told);
     }
 
-    /// Draws the numbers that are missing, under the locks of what they are for.
-    async fn draw(&mut self) -> Result<(), Fault> {
-        let missing = self.given as i64 - self.drawn.len() as i64;
-        if missing > 0 {
-            let sql = "SELECT nextval('event') FROM generate_series(1, $1)";
-            let rows = self.transaction.query(sql, &[(&missing, Type::INT8)]).await?;
-            self.drawn.extend(rows.iter().map(|row| row.get::<_, i64>(0).unsigned_abs()));
-        }
-        Ok(())
-    }
-
-    /// The number that a provisional one stands for.
     fn number(&self, sequence: Sequence) -> Sequence {
-        match sequence.0.checked_sub(PROVISIONAL) {
-            Some(at) => self.drawn.get(at as usize).map_or(sequence, |number| Sequence(*number)),
-            None => sequence,
-        }
+        self.numbers.number(sequence)
     }
 
     /// A lane by its number; it has been met.

@@ -149,10 +149,12 @@ impl Session<'_> {
             "SELECT q.name, q.settings, coalesce(d.count, 0) + coalesce(x.change, 0)::int8
              FROM queue q LEFT JOIN depth d USING (queue)
              LEFT JOIN (SELECT queue, sum(change) AS change FROM delta
-                        WHERE state IN {WAITING} GROUP BY queue) x USING (queue)
+                        WHERE number > $2 AND state IN {WAITING} GROUP BY queue) x USING (queue)
              WHERE q.name = ANY($1)"
         );
-        for row in self.transaction.query(&sql, &[(&queues, Type::TEXT_ARRAY)]).await? {
+        let counted = self.shared.numbered.floor();
+        let parameters = [(&queues as _, Type::TEXT_ARRAY), (&counted as _, Type::INT8)];
+        for row in self.transaction.query(&sql, &parameters).await? {
             let depth = u64::try_from(row.get::<_, i64>(2)).unwrap_or_default();
             let settings = codec::decode_queue(row.get(1))?;
             known.queues.insert(queue_name(row.get(0))?, (depth, settings));
@@ -253,7 +255,7 @@ impl Session<'_> {
             self.admit(*id, (*draft).clone(), &lane_of(draft)?).await?;
         }
         self.write_keys(admitted).await?;
-        self.flush().await?;
+        self.draw().await?;
         self.never_twice(admitted).await
     }
 
@@ -336,12 +338,13 @@ impl Session<'_> {
 
     /// Among live tasks the table itself sees to it that an id names one; one that came and ended
     /// since it was looked for is found here.
-    async fn never_twice(&self, admitted: &[(TaskId, &Draft)]) -> Result<(), Fault> {
+    async fn never_twice(&mut self, admitted: &[(TaskId, &Draft)]) -> Result<(), Fault> {
         let chosen = admitted.iter().filter(|(_, draft)| draft.id.is_some());
         let chosen: Vec<Uuid> = chosen.map(|(id, _)| rows::uuid(*id)).collect();
         if chosen.is_empty() {
             return Ok(());
         }
+        self.flush().await?;
         let sql = "SELECT 1 FROM history WHERE id = ANY($1) LIMIT 1";
         let found = self.transaction.query(sql, &[(&chosen, Type::UUID_ARRAY)]).await?;
         if found.is_empty() { Ok(()) } else { Err(Fault::Overtaken) }
@@ -355,7 +358,9 @@ impl Session<'_> {
                 Plan::Same(id) => (*id, true),
             };
             let task = &self.work.get(&id)?.task;
-            let admission = (!replayed).then_some(task.admission);
+            let mut admission = task.admission;
+            admission.created.sequence = self.number(admission.created.sequence);
+            let admission = (!replayed).then_some(admission);
             Some(Submitted { id, state: task.state.name(), replayed, expired: false, admission })
         };
         plans.iter().filter_map(answer).collect()

@@ -1,28 +1,47 @@
 //! Rows to be written, by table, as columns: a statement takes all rows of a kind at once.
 
+use std::error::Error;
+
+use bytes::{Bytes, BytesMut};
 use tasklane_core::{Entry, State, StateName, TaskId, Timestamp};
 use tasklane_store::codec;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{IsNull, ToSql, Type, accepts, to_sql_checked};
 use uuid::Uuid;
 
 use super::change::{Home, Subject};
 use crate::connection::Parameter;
+use crate::floor::is_late;
 use crate::rows::{uuid, worker_uuid};
 
 /// Payloads over this have a table of their own, so that their tasks can move.
 const INLINE_BYTES_MAX: usize = 1024;
 
+/// Bytes that are shared, as a value for a statement.
+#[derive(Debug)]
+pub(super) struct Blob(Bytes);
+
+impl ToSql for Blob {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        (&*self.0).to_sql(ty, out)
+    }
+
+    accepts!(BYTEA);
+    to_sql_checked!();
+}
+
 /// Makes a table's rows as columns, each with its type.
 macro_rules! columns {
     ($name:ident { $($column:ident: $of:ty = $type:ident,)* }) => {
-        #[derive(Default)]
+        #[derive(Debug, Default)]
         pub(super) struct $name { $(pub(super) $column: Vec<$of>,)* }
 
         impl $name {
-            /// Nothing if there are no rows.
-            fn parameters(&self) -> Option<Vec<Parameter<'_>>> {
-                let is_empty = [$(self.$column.is_empty(),)*].into_iter().any(|empty| empty);
-                (!is_empty).then(|| vec![$((&self.$column as _, Type::$type),)*])
+            pub(super) fn is_empty(&self) -> bool {
+                [$(self.$column.is_empty(),)*].into_iter().any(|empty| empty)
+            }
+
+            pub(super) fn parameters(&self) -> Vec<Parameter<'_>> {
+                vec![$((&self.$column as _, Type::$type),)*]
             }
         }
     };
@@ -34,14 +53,9 @@ columns!(TaskRows {
     bytes: i32 = INT4_ARRAY,
     ordering: Option<Box<str>> = TEXT_ARRAY,
     spec: Vec<u8> = BYTEA_ARRAY,
-    payload: Option<Vec<u8>> = BYTEA_ARRAY,
+    payload: Option<Blob> = BYTEA_ARRAY,
 });
-const INSERT_TASK: &str = "INSERT INTO task(id, lane, bytes, ordering, spec, payload)
-    SELECT * FROM unnest($1, $2, $3, $4, $5, $6) AS new(id) ORDER BY id";
-
-columns!(BodyRows { id: Uuid = UUID_ARRAY, payload: Vec<u8> = BYTEA_ARRAY, });
-const INSERT_BODY: &str = "INSERT INTO body(id, payload) SELECT * FROM unnest($1, $2)";
-
+columns!(BodyRows { id: Uuid = UUID_ARRAY, payload: Blob = BYTEA_ARRAY, });
 columns!(PendRows {
     id: Uuid = UUID_ARRAY,
     queue: i32 = INT4_ARRAY,
@@ -53,45 +67,27 @@ columns!(PendRows {
     withheld_from: Option<Uuid> = UUID_ARRAY,
     withheld_until: Option<i64> = INT8_ARRAY,
     bytes: i32 = INT4_ARRAY,
+    late: bool = BOOL_ARRAY,
     record: Option<Vec<u8>> = BYTEA_ARRAY,
 });
-const INSERT_PEND: &str = "INSERT INTO pend(id, queue, lane, priority, ready_at, sequence,
-        expires_at, withheld_from, withheld_until, bytes, record)
-    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-    ON CONFLICT (id) DO UPDATE SET priority = excluded.priority, ready_at = excluded.ready_at,
-        sequence = excluded.sequence, expires_at = excluded.expires_at,
-        withheld_from = excluded.withheld_from, withheld_until = excluded.withheld_until,
-        record = excluded.record";
-
 columns!(WaitRows {
     id: Uuid = UUID_ARRAY,
     due_at: Option<i64> = INT8_ARRAY,
     expires_at: Option<i64> = INT8_ARRAY,
     record: Option<Vec<u8>> = BYTEA_ARRAY,
 });
-const INSERT_WAIT: &str = "INSERT INTO wait(id, due_at, expires_at, record)
-    SELECT * FROM unnest($1, $2, $3, $4)
-    ON CONFLICT (id) DO UPDATE SET due_at = excluded.due_at, expires_at = excluded.expires_at,
-        record = excluded.record";
-
 columns!(LeaseRows {
     id: Uuid = UUID_ARRAY,
     worker: Uuid = UUID_ARRAY,
     token: Uuid = UUID_ARRAY,
     cancelling: bool = BOOL_ARRAY,
+    claimed_at: i64 = INT8_ARRAY,
     since: i64 = INT8_ARRAY,
     ends_at: i64 = INT8_ARRAY,
     limit_at: i64 = INT8_ARRAY,
     running: bool = BOOL_ARRAY,
     record: Vec<u8> = BYTEA_ARRAY,
 });
-const INSERT_LEASE: &str = "INSERT INTO lease(id, worker, token, cancelling, since, ends_at,
-        limit_at, running, record)
-    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
-    ON CONFLICT (id) DO UPDATE SET worker = excluded.worker, token = excluded.token,
-        cancelling = excluded.cancelling, since = excluded.since, ends_at = excluded.ends_at,
-        limit_at = excluded.limit_at, running = excluded.running, record = excluded.record";
-
 columns!(EndedRows {
     id: Uuid = UUID_ARRAY,
     state: i16 = INT2_ARRAY,
@@ -100,25 +96,16 @@ columns!(EndedRows {
     ended_at: i64 = INT8_ARRAY,
     ended_number: i64 = INT8_ARRAY,
     record: Vec<u8> = BYTEA_ARRAY,
-    result: Option<Vec<u8>> = BYTEA_ARRAY,
+    result: Option<Blob> = BYTEA_ARRAY,
 });
-/// A task that ends takes what it is along.
-const INSERT_HISTORY: &str = "INSERT INTO history(id, state, queue, lane, priority, ended_at,
-        ended_number, bytes, ordering, spec, payload, record, result)
-    SELECT t.id, e.state, e.queue, t.lane, e.priority, e.ended_at, e.ended_number, t.bytes,
-           t.ordering, t.spec, t.payload, e.record, e.result
-    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
-        AS e(id, state, queue, priority, ended_at, ended_number, record, result)
-    JOIN task t ON t.id = e.id";
-const UPDATE_HISTORY: &str = "UPDATE history h SET state = e.state, priority = e.priority,
-        ended_at = e.ended_at, ended_number = e.ended_number, record = e.record
-    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
-        AS e(id, state, queue, priority, ended_at, ended_number, record, result)
-    WHERE h.id = e.id";
-
 columns!(TrailRows { id: Uuid = UUID_ARRAY, sequence: i64 = INT8_ARRAY, entry: Vec<u8> = BYTEA_ARRAY, });
-const INSERT_TRAIL: &str =
-    "INSERT INTO trail(id, sequence, entry) SELECT * FROM unnest($1, $2, $3)";
+columns!(CountRows {
+    queue: i32 = INT4_ARRAY,
+    lane: i32 = INT4_ARRAY,
+    priority: i16 = INT2_ARRAY,
+    state: i16 = INT2_ARRAY,
+    change: i64 = INT8_ARRAY,
+});
 
 impl TrailRows {
     pub(super) fn add(&mut self, id: TaskId, entry: &Entry) {
@@ -138,12 +125,12 @@ impl EndedRows {
         self.ended_at.push(ended.at.as_micros());
         self.ended_number.push(ended.sequence.0 as i64);
         self.record.push(record);
-        self.result.push(subject.result.as_ref().map(|result| result.to_vec()));
+        self.result.push(subject.result.clone().map(Blob));
     }
 }
 
 /// All that a flush writes.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) leave_pend: Vec<Uuid>,
     pub(super) leave_wait: Vec<Uuid>,
@@ -162,23 +149,21 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// What is to be inserted or updated, with the statements for it.
-    pub(super) fn written(&self) -> impl Iterator<Item = (&'static str, Vec<Parameter<'_>>)> {
-        let tables = [
-            (INSERT_TASK, self.task.parameters()),
-            (INSERT_BODY, self.body.parameters()),
-            (INSERT_PEND, self.pend.parameters()),
-            (INSERT_WAIT, self.wait.parameters()),
-            (INSERT_LEASE, self.lease.parameters()),
-            (INSERT_HISTORY, self.ended.parameters()),
-            (UPDATE_HISTORY, self.ended_again.parameters()),
-            (INSERT_TRAIL, self.trail.parameters()),
-        ];
-        tables.into_iter().filter_map(|(sql, parameters)| Some((sql, parameters?)))
+    /// Whether nothing is left for the statement that writes what has become of tasks.
+    pub(super) fn is_empty(&self) -> bool {
+        self.leave_pend.is_empty()
+            && self.leave_wait.is_empty()
+            && self.leave_lease.is_empty()
+            && self.task.is_empty()
+            && self.pend.is_empty()
+            && self.wait.is_empty()
+            && self.lease.is_empty()
+            && self.ended.is_empty()
+            && self.trail.is_empty()
     }
 
     /// What takes a task from where it is to where it belongs.
-    pub(super) fn add(&mut self, subject: &Subject) {
+    pub(super) fn add(&mut self, subject: &Subject, now: Timestamp) {
         let id = uuid(subject.task.id);
         let from = subject.home;
         if subject.is_discarded {
@@ -194,9 +179,9 @@ impl Rows {
         }
         let to = Home::of(&subject.task.state);
         match from {
-            Home::Pend if to != Home::Pend => self.leave_pend.push(id),
-            Home::Wait if to != Home::Wait => self.leave_wait.push(id),
-            Home::Lease if to != Home::Lease => self.leave_lease.push(id),
+            Home::Pend => self.leave_pend.push(id),
+            Home::Wait => self.leave_wait.push(id),
+            Home::Lease => self.leave_lease.push(id),
             Home::History(_) if to.is_live() => {
                 self.revived.push(id);
                 self.leave_history.push(id);
@@ -208,7 +193,7 @@ impl Rows {
         let is_fresh = from == Home::Nowhere;
         let record = || codec::encode_record(Vec::new(), &subject.task);
         match to {
-            Home::Pend => self.pend(subject, (!is_fresh).then(record)),
+            Home::Pend => self.pend(subject, now, (!is_fresh).then(record)),
             Home::Wait => self.wait(subject, (!is_fresh).then(record)),
             Home::Lease => self.lease(subject, record()),
             Home::History(state) if matches!(from, Home::History(_)) => {
@@ -221,7 +206,7 @@ impl Rows {
 
     fn admit(&mut self, subject: &Subject) {
         let (id, task) = (uuid(subject.task.id), &subject.task);
-        let payload = subject.payload.as_deref().unwrap_or_default();
+        let payload = subject.payload.clone().unwrap_or_default();
         let is_inline = payload.len() <= INLINE_BYTES_MAX;
         self.task.id.push(id);
         self.task.lane.push(subject.lane);
@@ -229,14 +214,14 @@ impl Rows {
         self.task.ordering.push(task.spec.ordering_key.as_ref().map(|key| key.as_str().into()));
         let spec = codec::encode_spec(Vec::new(), &task.spec, &task.admission, subject.digest);
         self.task.spec.push(spec);
-        self.task.payload.push(is_inline.then(|| payload.to_vec()));
+        self.task.payload.push(is_inline.then(|| Blob(payload.clone())));
         if !is_inline {
             self.body.id.push(id);
-            self.body.payload.push(payload.to_vec());
+            self.body.payload.push(Blob(payload));
         }
     }
 
-    fn pend(&mut self, subject: &Subject, record: Option<Vec<u8>>) {
+    fn pend(&mut self, subject: &Subject, now: Timestamp, record: Option<Vec<u8>>) {
         let task = &subject.task;
         let State::Pending { withheld } = task.state else { return };
         self.pend.id.push(uuid(task.id));
@@ -249,6 +234,7 @@ impl Rows {
         self.pend.withheld_from.push(withheld.map(|held| worker_uuid(held.worker)));
         self.pend.withheld_until.push(withheld.map(|held| held.until.as_micros()));
         self.pend.bytes.push(subject.bytes);
+        self.pend.late.push(is_late(task.place.ready_at, now));
         self.pend.record.push(record);
     }
 
@@ -266,6 +252,7 @@ impl Rows {
         self.lease.worker.push(worker_uuid(lease.worker));
         self.lease.token.push(Uuid::from_bytes(*lease.token.as_bytes()));
         self.lease.cancelling.push(lease.cancel_requested.is_some());
+        self.lease.claimed_at.push(subject.lease.claimed_at.as_micros());
         self.lease.since.push(subject.lease.since);
         self.lease.ends_at.push(subject.lease.ends_at.as_micros());
         self.lease.limit_at.push(subject.lease.limit_at.as_micros());

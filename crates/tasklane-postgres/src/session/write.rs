@@ -1,18 +1,104 @@
-//! Writing what has changed: one statement for all rows of a kind.
+//! Writing what has changed: one statement for nearly all of it.
+
+use std::sync::LazyLock;
 
 use tasklane_core::{Random, Sequence, TaskId, limits};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use super::Session;
-use super::change::Home;
-use super::table::{Rows, TrailRows};
+use super::change::{Home, Subject};
+use super::table::{CountRows, Rows, TrailRows};
+use super::{Session, Woken};
+use crate::connection::Parameter;
 use crate::fault::Fault;
 use crate::rows::uuid;
 
+/// The statement that writes what has become of tasks, with as many parameters as it takes.
+static PUT: LazyLock<String> = LazyLock::new(|| {
+    let count = LastPut::default().parameters().len();
+    let parameters: Vec<String> = (1..=count).map(|nth| format!("${nth}")).collect();
+    format!("SELECT put({})", parameters.join(", "))
+});
+
+/// What is written last, together with the commit.
+#[derive(Debug, Default)]
+pub(crate) struct LastPut {
+    rows: Rows,
+    told: Told,
+}
+
+/// What a transaction tells others.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    at: Option<i64>,
+    count: i32,
+    events: Vec<u8>,
+    origin: i64,
+    claimable: i64,
+    /// Anywhere, if there are none.
+    lanes: Option<Vec<i32>>,
+    counts: CountRows,
+}
+
+impl LastPut {
+    pub(super) fn new(rows: Rows, told: Option<Told>) -> Self {
+        Self { rows, told: told.unwrap_or_default() }
+    }
+
+    pub(crate) fn sql() -> &'static str {
+        &PUT
+    }
+
+    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
+        let Self { rows, told } = self;
+        let mut parameters: Vec<Parameter<'_>> = vec![
+            (&rows.leave_pend, Type::UUID_ARRAY),
+            (&rows.leave_wait, Type::UUID_ARRAY),
+            (&rows.leave_lease, Type::UUID_ARRAY),
+        ];
+        parameters.extend(rows.task.parameters());
+        parameters.extend(rows.pend.parameters());
+        parameters.extend(rows.wait.parameters());
+        parameters.extend(rows.lease.parameters());
+        parameters.extend(rows.ended.parameters());
+        parameters.extend(rows.trail.parameters());
+        let telling: [Parameter<'_>; 6] = [
+            (&told.at, Type::INT8),
+            (&told.count, Type::INT4),
+            (&told.events, Type::BYTEA),
+            (&told.origin, Type::INT8),
+            (&told.claimable, Type::INT8),
+            (&told.lanes, Type::INT4_ARRAY),
+        ];
+        parameters.extend(telling);
+        parameters.extend(told.counts.parameters());
+        parameters
+    }
+}
+
 impl Session<'_> {
-    /// Draws numbers and writes every task that has changed.
+    /// Writes every task that has changed.
     pub(crate) async fn flush(&mut self) -> Result<(), Fault> {
+        let put = LastPut::new(self.gather().await?, None);
+        if !put.rows.is_empty() {
+            self.transaction.execute(LastPut::sql(), &put.parameters()).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes what has changed if a claim could tell: tasks that are pending now, or were.
+    pub(crate) async fn flush_claimable(&mut self) -> Result<(), Fault> {
+        let is_pending = |id| {
+            let subject: Option<&Subject> = self.work.get(id);
+            subject.is_some_and(|subject| {
+                subject.home == Home::Pend || Home::of(&subject.task.state) == Home::Pend
+            })
+        };
+        if self.changed.iter().any(is_pending) { self.flush().await } else { Ok(()) }
+    }
+
+    /// What is to be written of every task that has changed. What is rarely written is by now.
+    pub(super) async fn gather(&mut self) -> Result<Rows, Fault> {
         self.draw().await?;
         let changed = std::mem::take(&mut self.changed);
         let mut rows = Rows::default();
@@ -27,7 +113,7 @@ impl Session<'_> {
             if !subject.is_discarded {
                 numbered.for_each(|entry| rows.trail.add(*id, &entry));
             }
-            rows.add(&subject);
+            rows.add(&subject, self.now);
             subject.home =
                 if subject.is_discarded { Home::Nowhere } else { Home::of(&subject.task.state) };
             subject.is_changed = false;
@@ -35,15 +121,13 @@ impl Session<'_> {
                 self.work.insert(*id, subject);
             }
         }
-        self.write_rows(&rows).await?;
-        self.write_lines().await
+        self.write_rare(&rows).await?;
+        self.write_lines().await?;
+        Ok(rows)
     }
 
-    async fn write_rows(&self, rows: &Rows) -> Result<(), Fault> {
+    async fn write_rare(&self, rows: &Rows) -> Result<(), Fault> {
         for (sql, ids) in [
-            ("DELETE FROM pend WHERE id = ANY($1)", &rows.leave_pend),
-            ("DELETE FROM wait WHERE id = ANY($1)", &rows.leave_wait),
-            ("DELETE FROM lease WHERE id = ANY($1)", &rows.leave_lease),
             (
                 "INSERT INTO task(id, lane, bytes, ordering, spec, payload)
                  SELECT id, lane, bytes, ordering, spec, payload FROM history WHERE id = ANY($1)",
@@ -58,12 +142,17 @@ impl Session<'_> {
                 self.transaction.execute(sql, &[(ids, Type::UUID_ARRAY)]).await?;
             }
         }
-        for (sql, parameters) in rows.written() {
-            self.transaction.execute(sql, &parameters).await?;
+        if !rows.body.is_empty() {
+            let sql = "INSERT INTO body(id, payload) SELECT * FROM unnest($1, $2)";
+            self.transaction.execute(sql, &rows.body.parameters()).await?;
         }
-        if !rows.ended.id.is_empty() {
-            let sql = "DELETE FROM task WHERE id = ANY($1)";
-            self.transaction.execute(sql, &[(&rows.ended.id, Type::UUID_ARRAY)]).await?;
+        if !rows.ended_again.is_empty() {
+            let sql = "UPDATE history h SET state = e.state, priority = e.priority,
+                           ended_at = e.ended_at, ended_number = e.ended_number, record = e.record
+                       FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
+                           AS e(id, state, queue, priority, ended_at, ended_number, record, result)
+                       WHERE h.id = e.id";
+            self.transaction.execute(sql, &rows.ended_again.parameters()).await?;
         }
         self.cut_trails(&rows.trail).await
     }
@@ -153,31 +242,29 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Adds what has been counted: as new rows, so that nobody waits for a counter.
-    pub(super) async fn write_counts(&mut self) -> Result<(), Fault> {
-        let (mut queues, mut lanes) = (Vec::new(), Vec::new());
-        let (mut priorities, mut states, mut changes) = (Vec::new(), Vec::new(), Vec::new());
-        let counts = std::mem::take(&mut self.counts);
-        for ((queue, lane, priority, state), by) in counts.into_iter().filter(|(_, by)| *by != 0) {
-            queues.push(queue);
-            lanes.push(lane);
-            priorities.push(i16::from(priority));
-            states.push(i16::from(state));
-            changes.push(by);
+    /// What others should know, if there is anything: events, and what has been counted.
+    pub(super) fn told(&mut self) -> Option<Told> {
+        let mut counts = CountRows::default();
+        let counted = std::mem::take(&mut self.counts);
+        for ((queue, lane, priority, state), by) in counted.into_iter().filter(|(_, by)| *by != 0) {
+            counts.queue.push(queue);
+            counts.lane.push(lane);
+            counts.priority.push(i16::from(priority));
+            counts.state.push(i16::from(state));
+            counts.change.push(by);
         }
-        if queues.is_empty() {
-            return Ok(());
-        }
-        let sql = "INSERT INTO delta(queue, lane, priority, state, change)
-                   SELECT * FROM unnest($1, $2, $3, $4, $5)";
-        let parameters = [
-            (&queues as _, Type::INT4_ARRAY),
-            (&lanes as _, Type::INT4_ARRAY),
-            (&priorities as _, Type::INT2_ARRAY),
-            (&states as _, Type::INT2_ARRAY),
-            (&changes as _, Type::INT8_ARRAY),
-        ];
-        self.transaction.execute(sql, &parameters).await?;
-        Ok(())
+        let count = self.numbers.given() as i32;
+        (count > 0 || !counts.is_empty()).then(|| Told {
+            at: Some(self.now.as_micros()),
+            count,
+            events: std::mem::take(&mut self.events),
+            origin: self.shared.origin,
+            claimable: self.outcome.claimable as i64,
+            lanes: match &self.outcome.woken {
+                Woken::In(lanes) => Some(lanes.iter().copied().collect()),
+                Woken::Anywhere => None,
+            },
+            counts,
+        })
     }
 }

@@ -31,7 +31,7 @@ async fn claim(
     requests: &[ClaimRequest],
 ) -> Result<Vec<Result<Vec<Claimed>, WorkerRefusal>>, Fault> {
     let claimed = session.claim(requests).await?;
-    session.flush().await?;
+    session.draw().await?;
     let handed = claimed.into_iter().map(|verdict| match verdict {
         Ok(ids) => Ok(Ok(session.handed(&ids)?)),
         Err(refusal) => Ok(Err(refusal)),
@@ -104,10 +104,9 @@ impl Store for PostgresStore {
             Box::pin(async move {
                 let (commands, requests) = &*call;
                 // Workers are locked before tasks, here as in every claim.
-                let workers: Vec<_> = requests.iter().map(|request| request.worker).collect();
-                session.hear(&workers).await?;
+                session.hear(requests).await?;
                 let executed = session.execute(commands).await?;
-                session.flush().await?;
+                session.flush_claimable().await?;
                 Ok((executed, claim(session, requests).await?))
             })
         })
@@ -144,7 +143,7 @@ impl Store for PostgresStore {
     fn stats(&self) -> Answer<'_, Stats> {
         self.read(|view| {
             Box::pin(async move {
-                let now = view.shared.read_clock(view.transaction).await?;
+                let now = view.shared.clock_of(view.transaction);
                 view.stats(now).await
             })
         })

@@ -1,6 +1,7 @@
 //! The store itself: a handle that runs each call as a transaction of its own.
 
 mod contract;
+mod floors;
 mod listen;
 mod sequence;
 mod signal;
@@ -24,15 +25,17 @@ use uuid::Uuid;
 use crate::address::Address;
 use crate::connection::{Pool, Transaction};
 use crate::fault::Fault;
-use crate::lanes::Lanes;
+use crate::floor::Floors;
+use crate::lanes::{Lanes, Takers};
 use crate::options::Options;
 use crate::rows::time;
 use crate::schema;
-use crate::session::{Looked, Session};
+use crate::session::{LastPut, Looked, Session};
 use crate::system::{self, SharedRandom};
 use crate::view::View;
+use floors::keep_floors;
 use listen::keep_listening;
-use sequence::keep_sequencing;
+use sequence::{Numbered, keep_sequencing};
 use signal::Signals;
 use turn::{Kind, Turns};
 
@@ -62,6 +65,10 @@ pub(crate) struct Shared {
     /// One look at the feed at a time: each goes on from the last.
     looks: tokio::sync::Mutex<()>,
     turns: Turns,
+    pub(crate) floors: Floors,
+    pub(crate) takers: Takers,
+    /// Which rows of the outbox have been numbered.
+    pub(crate) numbered: Numbered,
     commit_micros: Tally,
     commit_events: Tally,
     trouble: Mutex<Option<String>>,
@@ -71,13 +78,16 @@ pub(crate) struct Shared {
 pub(crate) type Call<'c, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'c>>;
 
 impl Shared {
-    /// The database's clock, or the test's.
-    pub(crate) async fn read_clock(&self, transaction: &Transaction) -> Result<Timestamp, Fault> {
-        let test = self.clock.as_ref().map(|clock| clock.wall().as_micros());
-        let sql = "SELECT coalesce($1, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)";
-        let now: i64 = transaction.one(sql, &[(&test, Type::INT8)]).await?.get(0);
-        self.ahead.store(now.saturating_sub(system::wall().as_micros()), Ordering::Relaxed);
-        Ok(time(now))
+    /// The database's clock when a transaction began, or the test's.
+    pub(crate) fn clock_of(&self, transaction: &Transaction) -> Timestamp {
+        let now = match &self.clock {
+            Some(clock) => clock.wall(),
+            None => time(transaction.begun_at),
+        };
+        let ahead = now.as_micros().saturating_sub(system::wall().as_micros());
+        self.ahead.store(ahead, Ordering::Relaxed);
+        self.floors.note_clock(now);
+        now
     }
 
     /// The database's time, as near as it can be told from here.
@@ -109,7 +119,7 @@ impl Shared {
         self.rotation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_rotation(&self, rotation: Rotation<i32>) {
+    pub(crate) fn set_rotation(&self, rotation: Rotation<i32>) {
         *self.rotation.lock().unwrap_or_else(PoisonError::into_inner) = rotation;
     }
 
@@ -157,14 +167,16 @@ impl Shared {
         let transaction = self.pool.write_for(units).await?;
         let begun = Instant::now();
         let outcome = async {
-            let mut session = Session::open(&transaction, self).await?;
+            let mut session = Session::open(&transaction, self);
             let value = call(&mut session).await?;
             Ok::<_, Fault>((value, session.finish().await?))
         };
         match outcome.await {
-            Ok((value, written)) => {
+            Ok((value, (written, last))) => {
                 self.signals.commits();
-                if let Err(fault) = transaction.commit().await {
+                let parameters = last.as_ref().map(LastPut::parameters);
+                let last = parameters.as_deref().map(|parameters| (LastPut::sql(), parameters));
+                if let Err(fault) = transaction.commit_with(last).await {
                     self.signals.failed();
                     return Err(fault);
                 }
@@ -177,9 +189,7 @@ impl Shared {
                 for known in &written.lanes {
                     self.lanes.add(known.clone());
                 }
-                if let Some(rotation) = written.rotation.clone() {
-                    self.set_rotation(rotation);
-                }
+                self.floors.raise(&written.floors);
                 self.signals.committed(&written);
                 Ok(value)
             }
@@ -231,7 +241,7 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     runtime: Handle,
     /// What runs beside the calls, until the store is dropped.
-    beside: [JoinHandle<()>; 2],
+    beside: [JoinHandle<()>; 3],
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -266,6 +276,9 @@ impl PostgresStore {
             signals: Signals::default(),
             looks: tokio::sync::Mutex::default(),
             turns: Turns::default(),
+            floors: Floors::default(),
+            takers: Takers::default(),
+            numbered: Numbered::default(),
             commit_micros: Tally::default(),
             commit_events: Tally::default(),
             trouble: Mutex::default(),
@@ -275,6 +288,7 @@ impl PostgresStore {
         shared.sequence_all().await?;
         let beside = [
             tokio::spawn(keep_sequencing(Arc::clone(&shared), options.look_every)),
+            tokio::spawn(keep_floors(Arc::clone(&shared))),
             tokio::spawn(keep_listening(Arc::clone(&shared), address, options.schema.clone())),
         ];
         Ok(Self { shared, runtime: Handle::current(), beside })
@@ -328,7 +342,7 @@ impl Shared {
     /// Ids go on from the last that a server made, though this one's clock may be behind.
     async fn find_last_id(&self) -> Result<(), Fault> {
         let transaction = self.pool.write().await?;
-        let now = self.read_clock(&transaction).await?;
+        let now = self.clock_of(&transaction);
         let millis = u64::try_from(now.plus(OWN_IDS_AHEAD).as_millis()).unwrap_or_default();
         let most = Uuid::from_u64_pair(millis << 16, 0);
         let sql = "SELECT id FROM ((SELECT id FROM task WHERE id < $1 ORDER BY id DESC LIMIT 1)

@@ -1,13 +1,62 @@
 //! Numbering what is committed, so that the feed can be read, and noticing what other servers did.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tasklane_store::{Position, StoreError};
 
 use super::Shared;
 use crate::fault::Fault;
 use crate::view::{News, View, sequence};
+
+/// Rows of the outbox that are gone stay in the way like any others. A transaction that takes longer
+/// than this is found by a look at all of it.
+const SETTLED_AFTER: Duration = Duration::from_secs(10);
+
+/// Which rows of the outbox have been numbered: nothing is expected before the floor.
+#[derive(Debug, Default)]
+pub(crate) struct Numbered(Mutex<Past>);
+
+#[derive(Debug, Default)]
+struct Past {
+    floor: i64,
+    /// The last row that was numbered, and when.
+    runs: VecDeque<(Instant, i64)>,
+    /// When all of it was looked at.
+    looked: Option<Instant>,
+}
+
+impl Numbered {
+    /// The rows after this one are to be looked at.
+    pub(crate) fn floor(&self) -> i64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).floor
+    }
+
+    /// The same, or from the beginning when that is due again.
+    fn floor_now_and_then(&self) -> i64 {
+        let mut past = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if past.looked.is_some_and(|looked| looked.elapsed() < SETTLED_AFTER) {
+            return past.floor;
+        }
+        past.looked = Some(Instant::now());
+        past.floor = 0;
+        0
+    }
+
+    /// Rows up to this one were numbered just now.
+    fn note(&self, last: i64) {
+        let mut past = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        past.runs.push_back((Instant::now(), last));
+        while let Some((at, last)) = past.runs.front().copied() {
+            if at.elapsed() < SETTLED_AFTER {
+                break;
+            }
+            past.floor = past.floor.max(last);
+            past.runs.pop_front();
+        }
+    }
+}
 
 impl Shared {
     /// Numbers what is committed, so that the feed can be read up to here. Gives the last number.
@@ -36,7 +85,7 @@ impl Shared {
     async fn look(&self, known: Position) -> Result<Option<News>, Fault> {
         let transaction = self.pool.read().await?;
         let view = View { transaction: &transaction, shared: self };
-        let news = match view.is_behind().await {
+        let news = match view.is_behind(self.numbered.floor_now_and_then()).await {
             Ok(true) => Ok(None),
             Ok(false) => view.news(known).await.map(Some),
             Err(fault) => Err(fault),
@@ -48,9 +97,10 @@ impl Shared {
     /// Numbers some of what is there, and says the same if that was all.
     async fn number(&self, known: Position) -> Result<Option<News>, Fault> {
         let transaction = self.pool.write().await?;
-        let news = match sequence(&transaction, &self.random).await {
-            Ok(true) => Ok(None),
-            Ok(false) => {
+        let news = match sequence(&transaction, &self.random, self.numbered.floor()).await {
+            Ok((_, true)) => Ok(None),
+            Ok((last, false)) => {
+                self.numbered.note(last);
                 View { transaction: &transaction, shared: self }.news(known).await.map(Some)
             }
             Err(fault) => Err(fault),

@@ -22,13 +22,15 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether a call of this kind has to wait for one that was made before it.
+    /// Whether a call of this kind has to wait for one that was made before it. Claims pass over what
+    /// others of them hold.
     fn waits_for(&self, earlier: &Self) -> bool {
         match (self, earlier) {
-            (Self::Claim(_), Self::Submit | Self::Execute(_) | Self::Claim(_)) => true,
-            (Self::Execute(own), Self::Execute(others) | Self::Claim(others)) => {
-                !own.is_disjoint(others)
-            }
+            (Self::Claim(_), Self::Submit) => true,
+            (
+                Self::Execute(own) | Self::Claim(own),
+                Self::Execute(others) | Self::Claim(others),
+            ) => !own.is_disjoint(others),
             _ => false,
         }
     }

@@ -25,11 +25,13 @@ pub(crate) struct News {
     pub(crate) woken: Woken,
 }
 
-/// Numbers what is committed and not numbered, and folds counters. Says whether there is more to do.
+/// Numbers what is committed and not numbered, from a row of the outbox on, and folds counters. Gives
+/// the last row, and whether there is more to do.
 pub(crate) async fn sequence(
     transaction: &Transaction,
     mut random: impl Random,
-) -> Result<bool, Fault> {
+    after: i64,
+) -> Result<(i64, bool), Fault> {
     // Another that is at it does what is to be done here too: worth waiting for.
     let lock = "SELECT set_config('lock_timeout', '10s', true),
                 pg_advisory_xact_lock(hashtext('tasklane feed'), hashtext(current_schema()))";
@@ -40,42 +42,47 @@ pub(crate) async fn sequence(
                      WHERE name = 'timeline' AND value <> timeline() RETURNING 1)
                  UPDATE meta SET value = $1 WHERE name = 'epoch' AND EXISTS (SELECT 1 FROM moved)";
     transaction.execute(renew, &[(&epoch, Type::INT8)]).await?;
-    let sql = "WITH part AS (SELECT number FROM outbox ORDER BY number LIMIT $1),
+    let sql = "WITH part AS (SELECT number FROM outbox WHERE number > $2 ORDER BY number LIMIT $1),
         gone AS (
-            DELETE FROM outbox WHERE number <= (SELECT max(number) FROM part)
-            RETURNING number, at, count, events, origin, claimable, lanes
-        ), total AS (SELECT coalesce(sum(count), 0)::int8 AS events, count(*) AS writes FROM gone),
-        head AS (
+            DELETE FROM outbox WHERE number > $2 AND number <= (SELECT max(number) FROM part)
+            RETURNING *
+        ), total AS (
+            SELECT coalesce(sum(count), 0)::int8 AS events, count(*) AS writes,
+                   coalesce(max(number), 0) AS last FROM gone
+        ), head AS (
             UPDATE meta SET value = value + total.events FROM total WHERE name = 'head'
-            RETURNING meta.value, total.events, total.writes
+            RETURNING meta.value, total.events, total.writes, total.last
         ), written AS (
             INSERT INTO feed(first, count, at, events, origin, claimable, lanes)
             SELECT head.value - head.events + sum(gone.count) OVER (ORDER BY gone.number) - gone.count + 1,
                    gone.count, gone.at, gone.events, gone.origin, gone.claimable, gone.lanes
-            FROM gone, head
-        )
-        SELECT writes FROM head";
-    let writes: i64 = transaction.one(sql, &[(&WRITES_AT_ONCE, Type::INT8)]).await?.get(0);
-    let fold = "WITH gone AS (DELETE FROM delta RETURNING queue, lane, priority, state, change),
-        deep AS (
+            FROM gone, head WHERE gone.count > 0
+        ), counted AS (
+            SELECT c.queue, c.lane, c.priority, c.state, sum(c.change) AS change
+            FROM gone CROSS JOIN LATERAL
+                unnest(gone.counted_queue, gone.counted_lane, gone.counted_priority,
+                    gone.counted_state, gone.change) AS c(queue, lane, priority, state, change)
+            GROUP BY c.queue, c.lane, c.priority, c.state
+        ), deep AS (
             INSERT INTO depth(queue, count)
-            SELECT queue, sum(change) FROM gone WHERE state IN (0, 1, 2, 5) GROUP BY queue
+            SELECT queue, sum(change) FROM counted WHERE state IN (0, 1, 2, 5) GROUP BY queue
             ON CONFLICT (queue) DO UPDATE SET count = depth.count + excluded.count
+        ), tallied AS (
+            INSERT INTO tally(queue, lane, priority, state, count) SELECT * FROM counted
+            ON CONFLICT (lane, priority, state) DO UPDATE SET count = tally.count + excluded.count
         )
-        INSERT INTO tally(queue, lane, priority, state, count)
-        SELECT queue, lane, priority, state, sum(change) FROM gone
-        GROUP BY queue, lane, priority, state
-        ON CONFLICT (lane, priority, state) DO UPDATE SET count = tally.count + excluded.count";
-    transaction.execute(fold, &[]).await?;
-    Ok(writes == WRITES_AT_ONCE)
+        SELECT writes, last FROM head";
+    let parameters = [(&WRITES_AT_ONCE as _, Type::INT8), (&after as _, Type::INT8)];
+    let row = transaction.one(sql, &parameters).await?;
+    Ok((row.get(1), row.get::<_, i64>(0) == WRITES_AT_ONCE))
 }
 
 impl View<'_> {
-    /// Whether there is anything to do for the sequencer.
-    pub(crate) async fn is_behind(&self) -> Result<bool, Fault> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM outbox)
+    /// Whether there is anything to do for the sequencer after a row of the outbox.
+    pub(crate) async fn is_behind(&self, after: i64) -> Result<bool, Fault> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM outbox WHERE number > $1)
                        OR timeline() <> (SELECT value FROM meta WHERE name = 'timeline')";
-        Ok(self.transaction.one(sql, &[]).await?.get(0))
+        Ok(self.transaction.one(sql, &[(&after, Type::INT8)]).await?.get(0))
     }
 
     /// What was numbered after the number that is known.

@@ -97,6 +97,7 @@ impl Fixture for OnPostgres {
             survives_reopen: true,
             leases_restart: false,
             exact_depth: false,
+            numbers_have_gaps: true,
             backs_up: false,
         }
     }

@@ -75,6 +75,7 @@ impl Fixture for OnRedis {
             survives_reopen: true,
             leases_restart: false,
             exact_depth: true,
+            numbers_have_gaps: false,
             backs_up: false,
         }
     }

@@ -72,6 +72,7 @@ impl Fixture for Embedded {
             survives_reopen: self.folder.is_some(),
             leases_restart: true,
             exact_depth: true,
+            numbers_have_gaps: false,
             backs_up: self.folder.is_some(),
         }
     }

@@ -55,6 +55,8 @@ pub struct Differences {
     pub leases_restart: bool,
     /// Depth limits are exact; otherwise they may be passed by what is in flight.
     pub exact_depth: bool,
+    /// Some numbers are not given to any event.
+    pub numbers_have_gaps: bool,
     /// `backup` writes a file.
     pub backs_up: bool,
 }

@@ -18,6 +18,7 @@ mod draft;
 mod draw;
 mod look;
 mod names;
+mod numbers;
 mod operate;
 mod seen;
 mod time;

@@ -1,0 +1,287 @@
+-- What servers do most, as functions: each connection of the database plans them once, whoever uses
+-- it, and a whole step is one message. They decide nothing. Plans are made for tables of any size: one
+-- that is empty now may not be so in a second.
+
+-- Locks workers that are known and not dead, and notes a sign of life. Then counts their leases, so
+-- that claims under way together do not share room. None is older than `floors` say, as far as is
+-- known; `oldest` tells where the next look may begin.
+CREATE OR REPLACE FUNCTION hear(wanted uuid[], floors bigint[], at bigint)
+RETURNS TABLE(worker uuid, record bytea, renewals bigint, leases bigint, oldest bigint)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_sort = off AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM 1 FROM worker w WHERE w.worker = ANY(wanted) ORDER BY w.worker FOR NO KEY UPDATE;
+    IF cardinality(wanted) > 1 THEN
+        -- In order, as everybody does.
+        PERFORM 1 FROM alive a WHERE a.worker = ANY(wanted) ORDER BY a.worker FOR NO KEY UPDATE;
+    END IF;
+    UPDATE alive a SET seen_at = at WHERE a.worker = ANY(wanted)
+    AND EXISTS (SELECT 1 FROM worker w WHERE w.worker = a.worker AND w.state <> 4);
+    RETURN QUERY
+        SELECT w.worker, w.record, a.renewals, l.leases, l.oldest
+        FROM unnest(wanted, floors) AS s(worker, floor)
+        JOIN worker w ON w.worker = s.worker JOIN alive a ON a.worker = s.worker
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS leases, min(l.claimed_at) AS oldest FROM lease l
+            WHERE l.worker = s.worker AND l.claimed_at >= s.floor) l
+        WHERE w.state <> 4;
+END $$;
+
+-- Locks live tasks and gives them as they are now: home 0 is pend, 1 wait, 2 lease. Tasks with an
+-- ordering key only if that is `keyed`, locked by the caller before. One that moves meanwhile is not
+-- found.
+CREATE OR REPLACE FUNCTION take(ids uuid[], keyed boolean)
+RETURNS TABLE(id uuid, lane integer, bytes integer, spec bytea, home smallint, record bytea,
+    claimed_at bigint, since bigint, ends_at bigint, limit_at bigint, renewals bigint,
+    renewed_until bigint)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_sort = off AS $$
+#variable_conflict use_column
+DECLARE found_now bigint; missing bigint := cardinality(ids);
+BEGIN
+    RETURN QUERY
+        SELECT t.id, t.lane, t.bytes, t.spec, 2::smallint, l.record, l.claimed_at, l.since, l.ends_at,
+               l.limit_at, coalesce(a.renewals, 0), coalesce(a.renewed_until, 0)
+        FROM lease l JOIN task t ON t.id = l.id LEFT JOIN alive a ON a.worker = l.worker
+        WHERE l.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY l.id FOR UPDATE OF l;
+    GET DIAGNOSTICS found_now = ROW_COUNT;
+    missing := missing - found_now;
+    IF missing = 0 THEN RETURN; END IF;
+    RETURN QUERY
+        SELECT t.id, t.lane, t.bytes, t.spec, 0::smallint, p.record, 0::bigint, 0::bigint, 0::bigint,
+               0::bigint, 0::bigint, 0::bigint
+        FROM pend p JOIN task t ON t.id = p.id
+        WHERE p.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY p.id FOR UPDATE OF p;
+    GET DIAGNOSTICS found_now = ROW_COUNT;
+    missing := missing - found_now;
+    IF missing = 0 THEN RETURN; END IF;
+    RETURN QUERY
+        SELECT t.id, t.lane, t.bytes, t.spec, 1::smallint, w.record, 0::bigint, 0::bigint, 0::bigint,
+               0::bigint, 0::bigint, 0::bigint
+        FROM wait w JOIN task t ON t.id = w.id
+        WHERE w.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY w.id FOR UPDATE OF w;
+END $$;
+
+-- Which streams have a pending task: arrays with an element for each range of places, as in heads.
+CREATE OR REPLACE FUNCTION more(streams integer[], queues integer[], priorities smallint[],
+    afters bigint[], untils bigint[], floors bigint[], lanes integer[], beside uuid[])
+RETURNS TABLE(stream integer)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_sort = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY SELECT r.stream
+        FROM unnest(streams, queues, priorities, afters, untils, floors)
+            AS r(stream, queue, priority, after, until, floor)
+        WHERE CASE WHEN lanes IS NULL THEN
+            EXISTS (SELECT 1 FROM pend p WHERE p.queue = r.queue AND p.priority = r.priority
+                AND NOT p.late AND p.ready_at > greatest(r.after, r.floor - 1)
+                AND p.ready_at <= r.until AND p.id <> ALL(beside))
+            OR EXISTS (SELECT 1 FROM pend p WHERE p.queue = r.queue AND p.priority = r.priority
+                AND p.late AND p.ready_at > r.after AND p.ready_at <= r.until
+                AND p.id <> ALL(beside))
+        ELSE
+            EXISTS (SELECT 1 FROM unnest(lanes) AS wanted(lane) CROSS JOIN LATERAL (
+                SELECT 1 FROM pend p WHERE p.queue = r.queue AND p.priority = r.priority
+                AND p.lane = wanted.lane AND p.ready_at > r.after AND p.ready_at <= r.until
+                AND p.id <> ALL(beside) LIMIT 1) there)
+        END;
+END $$;
+
+-- Locks the next pending tasks of several streams, no more than each has a quota for, passing over what
+-- others hold. A stream is a list of bands, a band a list of ranges of places that are merged: arrays
+-- with an element for each range, in order. Nothing that is not late stands before the floors, as far as
+-- is known. In these lanes, or in all. Tasks `beside` are left out. Payloads are given as far as there is room for them.
+CREATE OR REPLACE FUNCTION heads(streams integer[], bands integer[], queues integer[], priorities smallint[],
+    afters bigint[], untils bigint[], floors bigint[], quotas integer[], lanes integer[], beside uuid[],
+    room bigint)
+RETURNS TABLE(stream integer, id uuid, lane integer, priority smallint, ready_at bigint,
+    sequence bigint, expires_at bigint, withheld_from uuid, withheld_until bigint, late boolean,
+    bytes integer, spec bytea, record bytea, payload bytea)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_sort = off AS $$
+#variable_conflict use_column
+DECLARE
+    -- Of the band that is looked at: its ranges, and which have tasks, late ones apart.
+    first integer := 1;
+    last integer;
+    total constant integer := cardinality(streams);
+    fresh integer[];
+    delayed integer[];
+    of_stream integer := 0;
+    has_late boolean;
+    quota integer := 0;
+    picked uuid[];
+    found_now bigint;
+BEGIN
+    WHILE first <= total LOOP
+        last := first;
+        WHILE last < total AND streams[last + 1] = streams[first] AND bands[last + 1] = bands[first] LOOP
+            last := last + 1;
+        END LOOP;
+        IF streams[first] <> of_stream THEN
+            of_stream := streams[first];
+            quota := quotas[of_stream];
+            has_late := lanes IS NULL AND EXISTS (
+                SELECT 1 FROM pend p WHERE p.queue = queues[first] AND p.late LIMIT 1);
+        END IF;
+        fresh := '{}';
+        delayed := '{}';
+        IF quota > 0 AND lanes IS NULL THEN
+            FOR r IN first..last LOOP
+                IF EXISTS (SELECT 1 FROM pend p WHERE p.queue = queues[r] AND p.priority = priorities[r]
+                    AND NOT p.late AND p.ready_at > greatest(afters[r], floors[r] - 1)
+                    AND p.ready_at <= untils[r] LIMIT 1)
+                THEN fresh := fresh || r; END IF;
+                IF has_late AND EXISTS (SELECT 1 FROM pend p WHERE p.queue = queues[r]
+                    AND p.priority = priorities[r] AND p.late AND p.ready_at > afters[r]
+                    AND p.ready_at <= untils[r] LIMIT 1)
+                THEN delayed := delayed || r; END IF;
+            END LOOP;
+        END IF;
+        IF quota > 0 AND cardinality(fresh) = 1 AND cardinality(delayed) = 0 THEN
+            -- As nearly always.
+            RETURN QUERY
+                SELECT of_stream, p.id, p.lane, p.priority, p.ready_at, p.sequence, p.expires_at,
+                       p.withheld_from, p.withheld_until, p.late, p.bytes, t.spec, p.record,
+                       CASE WHEN p.so_far - p.bytes < room THEN coalesce(t.payload, b.payload) END
+                FROM (
+                    SELECT l.*, sum(l.bytes) OVER (ORDER BY l.ready_at, l.sequence) AS so_far FROM (
+                        SELECT p.* FROM pend p
+                        WHERE p.queue = queues[fresh[1]] AND p.priority = priorities[fresh[1]]
+                        AND NOT p.late AND p.ready_at <= untils[fresh[1]]
+                        AND p.ready_at > greatest(afters[fresh[1]], floors[fresh[1]] - 1)
+                        AND p.id <> ALL(beside)
+                        ORDER BY p.ready_at, p.sequence LIMIT quota FOR UPDATE SKIP LOCKED) l
+                ) p JOIN task t ON t.id = p.id
+                LEFT JOIN body b ON t.payload IS NULL AND b.id = p.id AND p.so_far - p.bytes < room
+                ORDER BY p.ready_at, p.sequence;
+            GET DIAGNOSTICS found_now = ROW_COUNT;
+            quota := quota - found_now;
+        ELSIF quota > 0 AND (lanes IS NOT NULL OR cardinality(fresh) + cardinality(delayed) > 0) THEN
+            -- Chosen among several, then locked: some more are chosen, as others may be faster.
+            IF lanes IS NULL THEN
+                SELECT array_agg(x.id) INTO picked FROM (
+                    SELECT x.id, x.ready_at, x.sequence FROM unnest(fresh) AS r CROSS JOIN LATERAL (
+                        SELECT p.id, p.ready_at, p.sequence FROM pend p
+                        WHERE p.queue = queues[r] AND p.priority = priorities[r] AND NOT p.late
+                        AND p.ready_at > greatest(afters[r], floors[r] - 1) AND p.ready_at <= untils[r]
+                        AND p.id <> ALL(beside)
+                        ORDER BY p.ready_at, p.sequence LIMIT 2 * quota + 8) x
+                    UNION ALL
+                    SELECT x.id, x.ready_at, x.sequence FROM unnest(delayed) AS r CROSS JOIN LATERAL (
+                        SELECT p.id, p.ready_at, p.sequence FROM pend p
+                        WHERE p.queue = queues[r] AND p.priority = priorities[r] AND p.late
+                        AND p.ready_at > afters[r] AND p.ready_at <= untils[r] AND p.id <> ALL(beside)
+                        ORDER BY p.ready_at, p.sequence LIMIT 2 * quota + 8) x
+                    ORDER BY ready_at, sequence LIMIT 2 * quota + 8) x;
+            ELSE
+                SELECT array_agg(x.id) INTO picked FROM (
+                    SELECT x.id, x.ready_at, x.sequence
+                    FROM generate_series(first, last) AS r CROSS JOIN unnest(lanes) AS wanted(lane)
+                    CROSS JOIN LATERAL (
+                        SELECT p.id, p.ready_at, p.sequence FROM pend p
+                        WHERE p.queue = queues[r] AND p.priority = priorities[r] AND p.lane = wanted.lane
+                        AND p.ready_at > afters[r] AND p.ready_at <= untils[r] AND p.id <> ALL(beside)
+                        ORDER BY p.ready_at, p.sequence LIMIT 2 * quota + 8) x
+                    ORDER BY x.ready_at, x.sequence LIMIT 2 * quota + 8) x;
+            END IF;
+            RETURN QUERY
+                SELECT of_stream, p.id, p.lane, p.priority, p.ready_at, p.sequence, p.expires_at,
+                       p.withheld_from, p.withheld_until, p.late, p.bytes, t.spec, p.record,
+                       CASE WHEN p.so_far - p.bytes < room THEN coalesce(t.payload, b.payload) END
+                FROM (
+                    SELECT l.*, sum(l.bytes) OVER (ORDER BY l.ready_at, l.sequence) AS so_far FROM (
+                        SELECT p.* FROM pend p WHERE p.id = ANY(picked)
+                        ORDER BY p.ready_at, p.sequence LIMIT quota FOR UPDATE SKIP LOCKED) l
+                ) p JOIN task t ON t.id = p.id
+                LEFT JOIN body b ON t.payload IS NULL AND b.id = p.id AND p.so_far - p.bytes < room
+                ORDER BY p.ready_at, p.sequence;
+            GET DIAGNOSTICS found_now = ROW_COUNT;
+            quota := quota - found_now;
+        END IF;
+        first := last + 1;
+    END LOOP;
+END $$;
+
+-- Writes what has become of tasks: each table's rows as columns. What leaves a table goes before
+-- what enters one, so that a row is changed by leaving and entering again. At the end of a
+-- transaction, what it tells and what it counted.
+CREATE OR REPLACE FUNCTION put(
+    leave_pend uuid[], leave_wait uuid[], leave_lease uuid[],
+    task_id uuid[], task_lane integer[], task_bytes integer[], task_ordering text[],
+        task_spec bytea[], task_payload bytea[],
+    pend_id uuid[], pend_queue integer[], pend_lane integer[], pend_priority smallint[],
+        pend_ready_at bigint[], pend_sequence bigint[], pend_expires_at bigint[],
+        pend_withheld_from uuid[], pend_withheld_until bigint[], pend_bytes integer[],
+        pend_late boolean[], pend_record bytea[],
+    wait_id uuid[], wait_due_at bigint[], wait_expires_at bigint[], wait_record bytea[],
+    lease_id uuid[], lease_worker uuid[], lease_token uuid[], lease_cancelling boolean[],
+        lease_claimed_at bigint[], lease_since bigint[], lease_ends_at bigint[],
+        lease_limit_at bigint[], lease_running boolean[], lease_record bytea[],
+    ended_id uuid[], ended_state smallint[], ended_queue integer[], ended_priority smallint[],
+        ended_at bigint[], ended_number bigint[], ended_record bytea[], ended_result bytea[],
+    trail_id uuid[], trail_sequence bigint[], trail_entry bytea[],
+    told_at bigint, told_count integer, told_events bytea, told_origin bigint,
+        told_claimable bigint, told_lanes integer[],
+    counted_queue integer[], counted_lane integer[], counted_priority smallint[],
+        counted_state smallint[], change bigint[])
+RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_sort = off AS $$
+#variable_conflict use_column
+BEGIN
+    IF cardinality(leave_pend) > 0 THEN DELETE FROM pend WHERE id = ANY(leave_pend); END IF;
+    IF cardinality(leave_wait) > 0 THEN DELETE FROM wait WHERE id = ANY(leave_wait); END IF;
+    IF cardinality(leave_lease) > 0 THEN DELETE FROM lease WHERE id = ANY(leave_lease); END IF;
+    IF cardinality(task_id) > 0 THEN
+        INSERT INTO task(id, lane, bytes, ordering, spec, payload)
+        SELECT * FROM unnest(task_id, task_lane, task_bytes, task_ordering, task_spec, task_payload)
+            AS new(id) ORDER BY id;
+    END IF;
+    IF cardinality(pend_id) > 0 THEN
+        INSERT INTO pend(id, queue, lane, priority, ready_at, sequence, expires_at, withheld_from,
+            withheld_until, bytes, late, record)
+        SELECT * FROM unnest(pend_id, pend_queue, pend_lane, pend_priority, pend_ready_at,
+            pend_sequence, pend_expires_at, pend_withheld_from, pend_withheld_until, pend_bytes,
+            pend_late, pend_record);
+    END IF;
+    IF cardinality(wait_id) > 0 THEN
+        INSERT INTO wait(id, due_at, expires_at, record)
+        SELECT * FROM unnest(wait_id, wait_due_at, wait_expires_at, wait_record);
+    END IF;
+    IF cardinality(lease_id) > 0 THEN
+        INSERT INTO lease(id, worker, token, cancelling, claimed_at, since, ends_at, limit_at,
+            running, record)
+        SELECT * FROM unnest(lease_id, lease_worker, lease_token, lease_cancelling,
+            lease_claimed_at, lease_since, lease_ends_at, lease_limit_at, lease_running,
+            lease_record);
+    END IF;
+    IF cardinality(ended_id) > 0 THEN
+        -- A task that ends takes what it is along.
+        INSERT INTO history(id, state, queue, lane, priority, ended_at, ended_number, bytes,
+            ordering, spec, payload, record, result)
+        SELECT t.id, e.state, e.queue, t.lane, e.priority, e.at, e.number, t.bytes, t.ordering,
+               t.spec, t.payload, e.record, e.result
+        FROM unnest(ended_id, ended_state, ended_queue, ended_priority, ended_at, ended_number,
+            ended_record, ended_result) AS e(id, state, queue, priority, at, number, record, result)
+        JOIN task t ON t.id = e.id;
+        DELETE FROM task WHERE id = ANY(ended_id);
+    END IF;
+    IF cardinality(trail_id) > 0 THEN
+        INSERT INTO trail(id, sequence, entry)
+        SELECT * FROM unnest(trail_id, trail_sequence, trail_entry);
+    END IF;
+    IF told_at IS NOT NULL THEN
+        INSERT INTO outbox(at, count, events, origin, claimable, lanes, counted_queue, counted_lane,
+            counted_priority, counted_state, change)
+        VALUES (told_at, told_count, told_events, told_origin, told_claimable, told_lanes,
+            counted_queue, counted_lane, counted_priority, counted_state, change);
+    END IF;
+END $$;

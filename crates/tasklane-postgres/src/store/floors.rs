@@ -1,0 +1,55 @@
+//! Comparing floors with what is there, so that nothing stays behind one.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_postgres::types::Type;
+
+use super::Shared;
+use crate::fault::Fault;
+use crate::floor::Floor;
+use crate::rows;
+
+/// How often that is done at most.
+const EVERY: Duration = Duration::from_secs(1);
+/// It may take a while beside a snapshot that is long open: the pause is so much longer.
+const REST: u32 = 20;
+
+impl Shared {
+    /// Lowers floors to the first task that is there.
+    async fn compare_floors(&self) -> Result<(), Fault> {
+        let floors = self.floors.all();
+        if floors.is_empty() {
+            return Ok(());
+        }
+        let queues: Vec<i32> = floors.iter().map(|floor| floor.queue).collect();
+        let priorities: Vec<i16> =
+            floors.iter().map(|floor| floor.priority.number().into()).collect();
+        let transaction = self.pool.read().await?;
+        let sql = "SELECT queue, priority, first.ready_at
+                   FROM unnest($1, $2) AS known(queue, priority) CROSS JOIN LATERAL (
+                       SELECT p.ready_at FROM pend p WHERE p.queue = known.queue
+                       AND p.priority = known.priority AND NOT p.late
+                       ORDER BY p.ready_at, p.sequence LIMIT 1) first";
+        let parameters = [(&queues as _, Type::INT4_ARRAY), (&priorities as _, Type::INT2_ARRAY)];
+        let found = transaction.query(sql, &parameters).await;
+        transaction.roll_back().await;
+        for row in found? {
+            let (queue, priority) = (row.get(0), rows::priority(row.get(1))?);
+            self.floors.lower(Floor { queue, priority, at: row.get(2) });
+        }
+        Ok(())
+    }
+}
+
+pub(super) async fn keep_floors(shared: Arc<Shared>) {
+    let mut pause = EVERY;
+    loop {
+        tokio::time::sleep(pause).await;
+        let begun = Instant::now();
+        if let Err(fault) = shared.compare_floors().await {
+            tracing::debug!(%fault, "floors could not be compared; that is tried again");
+        }
+        pause = EVERY.max(begun.elapsed() * REST);
+    }
+}
