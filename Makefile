@@ -8,6 +8,7 @@ CRASH_RESTARTS ?= 200
 CRASH_SERVERS ?= 30
 CRASH_TASKS ?= 5000
 POOLER_STEPS ?= 10000
+CHURN_SECONDS ?= 42
 CONTRACT_EXAMPLES ?= 10
 # The same calls each time, so that a change is judged by itself; the long form makes others, and
 # prints the seed with which they can be made again.
@@ -45,12 +46,13 @@ lint:
 unit:
 	cargo test --workspace --all-features --locked
 
-# The server's tests on PostgreSQL, the store's own behind a pooler, and several servers that are
-# killed, with their database.
+# The server's tests on PostgreSQL, the store's own behind a pooler, several servers that are killed,
+# with their database, and tasks that come and go beside an open snapshot.
 postgres: tools release
 	TASKLANE_TEST_STORE=postgres cargo test --workspace --all-features --locked --test http
 	TASKLANE_TEST_POOLER=yes TASKLANE_MODEL_STEPS=$(POOLER_STEPS) cargo test --workspace --all-features --locked --test postgres
 	$(TARGET)/release/crash --store postgres --restarts $(CRASH_SERVERS) --tasks $(CRASH_TASKS)
+	$(TARGET)/release/churn $(CHURN_SECONDS)
 
 # The server's tests on Redis, and several servers that are killed, with their Redis.
 redis: tools release
@@ -91,7 +93,7 @@ crash-long:
 	$(MAKE) crash CRASH_RESTARTS=10000
 
 postgres-long:
-	$(MAKE) postgres CRASH_SERVERS=1000 CRASH_TASKS=200000
+	$(MAKE) postgres CRASH_SERVERS=1000 CRASH_TASKS=200000 CHURN_SECONDS=600
 
 redis-long:
 	$(MAKE) redis CRASH_SERVERS=1000 CRASH_TASKS=200000

@@ -180,16 +180,6 @@ impl Transaction {
         Ok(self.client()?.execute_typed(sql, parameters).await?)
     }
 
-    /// Asks two things at once; the second is carried out after the first.
-    pub(crate) async fn query_both(
-        &self,
-        one: (&str, &[Parameter<'_>]),
-        other: (&str, &[Parameter<'_>]),
-    ) -> Result<(Vec<Row>, Vec<Row>), Fault> {
-        let (one, other) = in_turn(self.query(one.0, one.1), self.query(other.0, other.1)).await;
-        Ok((one?, other?))
-    }
-
     /// Makes it so.
     pub(crate) async fn commit(self) -> Result<(), Fault> {
         self.commit_with(None).await

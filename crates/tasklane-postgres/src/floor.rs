@@ -93,7 +93,12 @@ impl Floors {
     pub(crate) fn all(&self) -> Vec<Floor> {
         self.with(|known| {
             let places = known.places.iter();
-            places.map(|((queue, priority), at)| Floor { queue: *queue, priority: *priority, at: *at })
+            places
+                .map(|((queue, priority), at)| Floor {
+                    queue: *queue,
+                    priority: *priority,
+                    at: *at,
+                })
                 .collect()
         })
     }

@@ -29,9 +29,20 @@ BEGIN
         WHERE w.state <> 4;
 END $$;
 
+-- How queues are to be served; and the last lane that there is, which has no settings.
+CREATE OR REPLACE FUNCTION served() RETURNS TABLE(number integer, settings bytea)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_sort = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY SELECT q.queue, q.settings FROM queue q;
+    RETURN QUERY SELECT max(l.lane), NULL::bytea FROM lane l;
+END $$;
+
 -- Locks live tasks and gives them as they are now: home 0 is pend, 1 wait, 2 lease. Tasks with an
 -- ordering key only if that is `keyed`, locked by the caller before. One that moves meanwhile is not
--- found.
+-- found. The last row is none of a task: its `since` is drawn for what happens next.
 CREATE OR REPLACE FUNCTION take(ids uuid[], keyed boolean)
 RETURNS TABLE(id uuid, lane integer, bytes integer, spec bytea, home smallint, record bytea,
     claimed_at bigint, since bigint, ends_at bigint, limit_at bigint, renewals bigint,
@@ -40,7 +51,9 @@ LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = o
     SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
     SET enable_sort = off AS $$
 #variable_conflict use_column
-DECLARE found_now bigint; missing bigint := cardinality(ids);
+DECLARE
+    found_now bigint;
+    missing bigint := cardinality(ids);
 BEGIN
     RETURN QUERY
         SELECT t.id, t.lane, t.bytes, t.spec, 2::smallint, l.record, l.claimed_at, l.since, l.ends_at,
@@ -49,20 +62,27 @@ BEGIN
         WHERE l.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY l.id FOR UPDATE OF l;
     GET DIAGNOSTICS found_now = ROW_COUNT;
     missing := missing - found_now;
-    IF missing = 0 THEN RETURN; END IF;
-    RETURN QUERY
-        SELECT t.id, t.lane, t.bytes, t.spec, 0::smallint, p.record, 0::bigint, 0::bigint, 0::bigint,
-               0::bigint, 0::bigint, 0::bigint
-        FROM pend p JOIN task t ON t.id = p.id
-        WHERE p.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY p.id FOR UPDATE OF p;
-    GET DIAGNOSTICS found_now = ROW_COUNT;
-    missing := missing - found_now;
-    IF missing = 0 THEN RETURN; END IF;
-    RETURN QUERY
-        SELECT t.id, t.lane, t.bytes, t.spec, 1::smallint, w.record, 0::bigint, 0::bigint, 0::bigint,
-               0::bigint, 0::bigint, 0::bigint
-        FROM wait w JOIN task t ON t.id = w.id
-        WHERE w.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY w.id FOR UPDATE OF w;
+    IF missing > 0 THEN
+        RETURN QUERY
+            SELECT t.id, t.lane, t.bytes, t.spec, 0::smallint, p.record, 0::bigint, 0::bigint,
+                   0::bigint, 0::bigint, 0::bigint, 0::bigint
+            FROM pend p JOIN task t ON t.id = p.id
+            WHERE p.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY p.id
+            FOR UPDATE OF p;
+        GET DIAGNOSTICS found_now = ROW_COUNT;
+        missing := missing - found_now;
+    END IF;
+    IF missing > 0 THEN
+        RETURN QUERY
+            SELECT t.id, t.lane, t.bytes, t.spec, 1::smallint, w.record, 0::bigint, 0::bigint,
+                   0::bigint, 0::bigint, 0::bigint, 0::bigint
+            FROM wait w JOIN task t ON t.id = w.id
+            WHERE w.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY w.id
+            FOR UPDATE OF w;
+    END IF;
+    id := NULL;
+    since := nextval('event');
+    RETURN NEXT;
 END $$;
 
 -- Which streams have a pending task: arrays with an element for each range of places, as in heads.
@@ -95,13 +115,13 @@ END $$;
 -- Locks the next pending tasks of several streams, no more than each has a quota for, passing over what
 -- others hold. A stream is a list of bands, a band a list of ranges of places that are merged: arrays
 -- with an element for each range, in order. Nothing that is not late stands before the floors, as far as
--- is known. In these lanes, or in all. Tasks `beside` are left out. Payloads are given as far as there is room for them.
+-- is known. In these lanes, or in all. Tasks `beside` are left out. Payloads that have a table of their
+-- own are not read. The last row is none of a task: its sequence is drawn for what happens next.
 CREATE OR REPLACE FUNCTION heads(streams integer[], bands integer[], queues integer[], priorities smallint[],
-    afters bigint[], untils bigint[], floors bigint[], quotas integer[], lanes integer[], beside uuid[],
-    room bigint)
+    afters bigint[], untils bigint[], floors bigint[], quotas integer[], lanes integer[], beside uuid[])
 RETURNS TABLE(stream integer, id uuid, lane integer, priority smallint, ready_at bigint,
-    sequence bigint, expires_at bigint, withheld_from uuid, withheld_until bigint, late boolean,
-    bytes integer, spec bytea, record bytea, payload bytea)
+    sequence bigint, expires_at bigint, withheld_from uuid, withheld_until bigint, bytes integer,
+    spec bytea, record bytea, payload bytea)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
     SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
     SET enable_sort = off AS $$
@@ -115,6 +135,9 @@ DECLARE
     delayed integer[];
     of_stream integer := 0;
     has_late boolean;
+    never constant bigint := 9223372036854775807;
+    base_floors bigint[];
+    oldest bigint[];
     quota integer := 0;
     picked uuid[];
     found_now bigint;
@@ -129,13 +152,29 @@ BEGIN
             quota := quotas[of_stream];
             has_late := lanes IS NULL AND EXISTS (
                 SELECT 1 FROM pend p WHERE p.queue = queues[first] AND p.late LIMIT 1);
+            IF lanes IS NULL THEN
+                -- The oldest of each priority tells of most ranges whether they are empty.
+                FOR r IN first..total LOOP
+                    IF streams[r] = of_stream THEN base_floors[priorities[r] + 1] := floors[r]; END IF;
+                END LOOP;
+                oldest := ARRAY(
+                    SELECT coalesce((
+                        SELECT p.ready_at FROM pend p WHERE p.queue = queues[first]
+                        AND p.priority = base AND NOT p.late AND p.ready_at >= base_floors[base + 1]
+                        ORDER BY p.ready_at, p.sequence LIMIT 1), never)
+                    FROM generate_series(0, 3) AS base);
+            END IF;
         END IF;
         fresh := '{}';
         delayed := '{}';
         IF quota > 0 AND lanes IS NULL THEN
             FOR r IN first..last LOOP
-                IF EXISTS (SELECT 1 FROM pend p WHERE p.queue = queues[r] AND p.priority = priorities[r]
-                    AND NOT p.late AND p.ready_at > greatest(afters[r], floors[r] - 1)
+                IF oldest[priorities[r] + 1] > untils[r] OR oldest[priorities[r] + 1] = never THEN
+                    NULL;
+                ELSIF oldest[priorities[r] + 1] > afters[r] THEN
+                    fresh := fresh || r;
+                ELSIF EXISTS (SELECT 1 FROM pend p WHERE p.queue = queues[r]
+                    AND p.priority = priorities[r] AND NOT p.late AND p.ready_at > greatest(afters[r], floors[r] - 1)
                     AND p.ready_at <= untils[r] LIMIT 1)
                 THEN fresh := fresh || r; END IF;
                 IF has_late AND EXISTS (SELECT 1 FROM pend p WHERE p.queue = queues[r]
@@ -148,18 +187,15 @@ BEGIN
             -- As nearly always.
             RETURN QUERY
                 SELECT of_stream, p.id, p.lane, p.priority, p.ready_at, p.sequence, p.expires_at,
-                       p.withheld_from, p.withheld_until, p.late, p.bytes, t.spec, p.record,
-                       CASE WHEN p.so_far - p.bytes < room THEN coalesce(t.payload, b.payload) END
+                       p.withheld_from, p.withheld_until, p.bytes, t.spec, p.record, t.payload
                 FROM (
-                    SELECT l.*, sum(l.bytes) OVER (ORDER BY l.ready_at, l.sequence) AS so_far FROM (
-                        SELECT p.* FROM pend p
-                        WHERE p.queue = queues[fresh[1]] AND p.priority = priorities[fresh[1]]
-                        AND NOT p.late AND p.ready_at <= untils[fresh[1]]
-                        AND p.ready_at > greatest(afters[fresh[1]], floors[fresh[1]] - 1)
-                        AND p.id <> ALL(beside)
-                        ORDER BY p.ready_at, p.sequence LIMIT quota FOR UPDATE SKIP LOCKED) l
+                    SELECT p.* FROM pend p
+                    WHERE p.queue = queues[fresh[1]] AND p.priority = priorities[fresh[1]]
+                    AND NOT p.late AND p.ready_at <= untils[fresh[1]]
+                    AND p.ready_at > greatest(afters[fresh[1]], floors[fresh[1]] - 1)
+                    AND p.id <> ALL(beside)
+                    ORDER BY p.ready_at, p.sequence LIMIT quota FOR UPDATE SKIP LOCKED
                 ) p JOIN task t ON t.id = p.id
-                LEFT JOIN body b ON t.payload IS NULL AND b.id = p.id AND p.so_far - p.bytes < room
                 ORDER BY p.ready_at, p.sequence;
             GET DIAGNOSTICS found_now = ROW_COUNT;
             quota := quota - found_now;
@@ -193,27 +229,28 @@ BEGIN
             END IF;
             RETURN QUERY
                 SELECT of_stream, p.id, p.lane, p.priority, p.ready_at, p.sequence, p.expires_at,
-                       p.withheld_from, p.withheld_until, p.late, p.bytes, t.spec, p.record,
-                       CASE WHEN p.so_far - p.bytes < room THEN coalesce(t.payload, b.payload) END
+                       p.withheld_from, p.withheld_until, p.bytes, t.spec, p.record, t.payload
                 FROM (
-                    SELECT l.*, sum(l.bytes) OVER (ORDER BY l.ready_at, l.sequence) AS so_far FROM (
-                        SELECT p.* FROM pend p WHERE p.id = ANY(picked)
-                        ORDER BY p.ready_at, p.sequence LIMIT quota FOR UPDATE SKIP LOCKED) l
+                    SELECT p.* FROM pend p WHERE p.id = ANY(picked)
+                    ORDER BY p.ready_at, p.sequence LIMIT quota FOR UPDATE SKIP LOCKED
                 ) p JOIN task t ON t.id = p.id
-                LEFT JOIN body b ON t.payload IS NULL AND b.id = p.id AND p.so_far - p.bytes < room
                 ORDER BY p.ready_at, p.sequence;
             GET DIAGNOSTICS found_now = ROW_COUNT;
             quota := quota - found_now;
         END IF;
         first := last + 1;
     END LOOP;
+    stream := 0;
+    sequence := nextval('event');
+    RETURN NEXT;
 END $$;
 
 -- Writes what has become of tasks: each table's rows as columns. What leaves a table goes before
--- what enters one, so that a row is changed by leaving and entering again. At the end of a
+-- what enters one, so that a row is changed by leaving and entering again. Leases that are guarded were
+-- not read: they have to be of these versions, of which no two leases have the same. At the end of a
 -- transaction, what it tells and what it counted.
 CREATE OR REPLACE FUNCTION put(
-    leave_pend uuid[], leave_wait uuid[], leave_lease uuid[],
+    leave_pend uuid[], leave_wait uuid[], leave_lease uuid[], guarded uuid[], guards bigint[],
     task_id uuid[], task_lane integer[], task_bytes integer[], task_ordering text[],
         task_spec bytea[], task_payload bytea[],
     pend_id uuid[], pend_queue integer[], pend_lane integer[], pend_priority smallint[],
@@ -222,7 +259,7 @@ CREATE OR REPLACE FUNCTION put(
         pend_late boolean[], pend_record bytea[],
     wait_id uuid[], wait_due_at bigint[], wait_expires_at bigint[], wait_record bytea[],
     lease_id uuid[], lease_worker uuid[], lease_token uuid[], lease_cancelling boolean[],
-        lease_claimed_at bigint[], lease_since bigint[], lease_ends_at bigint[],
+        lease_claimed_at bigint[], lease_version bigint[], lease_since bigint[], lease_ends_at bigint[],
         lease_limit_at bigint[], lease_running boolean[], lease_record bytea[],
     ended_id uuid[], ended_state smallint[], ended_queue integer[], ended_priority smallint[],
         ended_at bigint[], ended_number bigint[], ended_record bytea[], ended_result bytea[],
@@ -236,7 +273,15 @@ LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = o
     SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
     SET enable_sort = off AS $$
 #variable_conflict use_column
+DECLARE found_now bigint;
 BEGIN
+    IF cardinality(guarded) > 0 THEN
+        DELETE FROM lease WHERE id = ANY(guarded) AND version = ANY(guards);
+        GET DIAGNOSTICS found_now = ROW_COUNT;
+        IF found_now <> cardinality(guarded) THEN
+            RAISE serialization_failure USING MESSAGE = 'a lease is not what it was';
+        END IF;
+    END IF;
     IF cardinality(leave_pend) > 0 THEN DELETE FROM pend WHERE id = ANY(leave_pend); END IF;
     IF cardinality(leave_wait) > 0 THEN DELETE FROM wait WHERE id = ANY(leave_wait); END IF;
     IF cardinality(leave_lease) > 0 THEN DELETE FROM lease WHERE id = ANY(leave_lease); END IF;
@@ -257,11 +302,11 @@ BEGIN
         SELECT * FROM unnest(wait_id, wait_due_at, wait_expires_at, wait_record);
     END IF;
     IF cardinality(lease_id) > 0 THEN
-        INSERT INTO lease(id, worker, token, cancelling, claimed_at, since, ends_at, limit_at,
-            running, record)
+        INSERT INTO lease(id, worker, token, cancelling, claimed_at, version, since, ends_at,
+            limit_at, running, record)
         SELECT * FROM unnest(lease_id, lease_worker, lease_token, lease_cancelling,
-            lease_claimed_at, lease_since, lease_ends_at, lease_limit_at, lease_running,
-            lease_record);
+            lease_claimed_at, lease_version, lease_since, lease_ends_at, lease_limit_at,
+            lease_running, lease_record);
     END IF;
     IF cardinality(ended_id) > 0 THEN
         -- A task that ends takes what it is along.

@@ -13,6 +13,8 @@ mod address;
 mod connection;
 mod fault;
 mod floor;
+mod gauge;
+mod held;
 mod lanes;
 mod options;
 mod rows;

@@ -73,14 +73,15 @@ CREATE INDEX wait_due ON wait(due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX wait_expiry ON wait(expires_at, id) WHERE expires_at IS NOT NULL;
 
 -- Tasks in workers' hands. A lease ends at `ends_at`, unless its worker renewed all of its leases
--- after `since`, counted in renewals: then it ends with them. `limit_at` ends the attempt, or the
--- wait for its start.
+-- after `since`, counted in renewals: then it ends with them, which is later. `limit_at` ends the
+-- attempt, or the wait for its start. `version` is the number of the last event.
 CREATE TABLE lease(
     id uuid PRIMARY KEY,
     worker uuid NOT NULL,
     token uuid NOT NULL,
     cancelling boolean NOT NULL,
     claimed_at bigint NOT NULL,
+    version bigint NOT NULL,
     since bigint NOT NULL,
     ends_at bigint NOT NULL,
     limit_at bigint NOT NULL,
@@ -88,8 +89,7 @@ CREATE TABLE lease(
     record bytea NOT NULL
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX lease_worker ON lease(worker, claimed_at);
-CREATE INDEX lease_end ON lease(ends_at, id);
-CREATE INDEX lease_limit ON lease(limit_at, id);
+CREATE INDEX lease_deadline ON lease(least(ends_at, limit_at));
 
 -- Tasks that have ended, by how they ended and by the time in their ids.
 CREATE TABLE history(

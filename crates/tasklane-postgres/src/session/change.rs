@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tasklane_core::lifecycle::Elapsed;
 use tasklane_core::{
-    Digest, Entry, Event, OrderingKey, Place, Priority, Stamp, State, StateName, Task,
+    Digest, Entry, Event, OrderingKey, Place, Priority, Sequence, Stamp, State, StateName, Task,
     TaskId, Timestamp, trail,
 };
 use tasklane_store::codec::{self, Before};
@@ -32,6 +32,8 @@ pub(crate) struct Subject {
     pub(crate) result: Option<Bytes>,
     /// For its trail, not written yet.
     pub(crate) entries: Vec<Entry>,
+    /// It was not read and is not locked: its lease has to be of this version still.
+    pub(crate) guard: Option<Sequence>,
     pub(crate) is_changed: bool,
     pub(crate) is_discarded: bool,
 }
@@ -66,6 +68,8 @@ impl Home {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LeaseRow {
     pub(crate) claimed_at: Timestamp,
+    /// The number of its last event.
+    pub(crate) version: Sequence,
     pub(crate) since: i64,
     pub(crate) ends_at: Timestamp,
     pub(crate) limit_at: Timestamp,
@@ -130,6 +134,7 @@ impl Session<'_> {
         let before = Before::of(&subject.task);
         let (was, priority) = (subject.task.state.name(), subject.task.spec.priority);
         subject.task.apply(&entry)?;
+        subject.lease.version = entry.stamp.sequence;
         let lane = u64::from(subject.lane.unsigned_abs());
         codec::encode_feed(&mut self.events, lane, &before, &subject.task, &entry);
         subject.entries.extend(trail::to_store(before.held.as_ref(), &entry));

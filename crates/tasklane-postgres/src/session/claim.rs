@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use hashbrown::HashMap;
 use tasklane_core::lifecycle::{self, Decision, Elapsed, Moment};
-use tasklane_core::{Intent, QueueSettings, Selection, TaskId, WorkerId, WorkerSpec, WorkerState, limits};
+use tasklane_core::{
+    Intent, QueueSettings, Selection, TaskId, WorkerId, WorkerSpec, WorkerState, limits,
+};
 use tasklane_store::{ClaimRequest, Claimed, WorkerRefusal, codec};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -182,8 +184,7 @@ impl Session<'_> {
                     continue;
                 }
                 Next::Unread => {
-                    let room = limits::CLAIM_BYTES_MAX.saturating_sub(*bytes);
-                    self.read_streams(streams, most - claimed.len() + later, room).await?;
+                    self.read_streams(streams, most - claimed.len() + later).await?;
                     continue;
                 }
             };
@@ -199,12 +200,12 @@ impl Session<'_> {
             } else {
                 self.hand_over(&head, request, streams)?;
                 streams.claimed(at, &head);
-                self.have_payload(head.id).await?;
                 *bytes += head.bytes;
                 claimed.push(head.id);
             }
         }
         streams.put_back(set_aside);
+        self.fetch_payloads(&claimed).await?;
         Ok(claimed)
     }
 
@@ -236,16 +237,18 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Of a task for which there was no room when it was read.
-    async fn have_payload(&mut self, id: TaskId) -> Result<(), Fault> {
-        if self.subject(id)?.payload.is_some() {
+    /// Reads the payloads that have a table of their own.
+    async fn fetch_payloads(&mut self, claimed: &[TaskId]) -> Result<(), Fault> {
+        let lacks = |id: &&TaskId| self.work.get(*id).is_some_and(|known| known.payload.is_none());
+        let apart: Vec<Uuid> = claimed.iter().filter(lacks).map(|id| rows::uuid(*id)).collect();
+        if apart.is_empty() {
             return Ok(());
         }
-        let sql = "SELECT coalesce(t.payload, b.payload) FROM task t
-                   LEFT JOIN body b ON b.id = t.id WHERE t.id = $1";
-        let row = self.transaction.one(sql, &[(&rows::uuid(id), Type::UUID)]).await?;
-        if let Some(subject) = self.work.get_mut(&id) {
-            subject.payload = Some(Bytes::copy_from_slice(row.get(0)));
+        let sql = "SELECT id, payload FROM body WHERE id = ANY($1)";
+        for row in self.transaction.query(sql, &[(&apart, Type::UUID_ARRAY)]).await? {
+            if let Some(subject) = self.work.get_mut(&rows::task_id(row.get(0))?) {
+                subject.payload = Some(Bytes::copy_from_slice(row.get(1)));
+            }
         }
         Ok(())
     }

@@ -16,6 +16,11 @@ impl Session<'_> {
         commands: &[Command],
     ) -> Result<Vec<Result<Changed, Refusal>>, Fault> {
         let ids: Vec<TaskId> = commands.iter().map(|command| command.task).collect();
+        for command in commands {
+            if let Some(subject) = self.shared.held.take(command) {
+                self.work.entry(command.task).or_insert(subject);
+            }
+        }
         self.load_with_keys(&ids).await?;
         let mut verdicts = Vec::with_capacity(commands.len());
         for command in commands {
@@ -43,8 +48,16 @@ impl Session<'_> {
             _ => true,
         };
         let moment = Moment { now: self.now, rules: &self.shared.rules, elapsed, key_free };
-        let task = &self.subject(id)?.task;
-        match lifecycle::decide(task, intent, &moment, &mut self.random()) {
+        let subject = self.subject(id)?;
+        let task = &subject.task;
+        let decision = lifecycle::decide(task, intent, &moment, &mut self.random());
+        if subject.guard.is_some() && !subject.is_changed && !is_change(&decision) {
+            // What is only remembered can be written, if it is still so, and nothing else.
+            self.work.remove(&id);
+            self.load_with_keys(&[id]).await?;
+            return Box::pin(self.execute_one(id, intent, gone)).await;
+        }
+        match decision {
             Ok(Decision::Change(event)) => {
                 self.happen(id, event, result_of(intent)).await?;
                 let subject = self.subject(id)?;
@@ -96,6 +109,10 @@ impl Session<'_> {
         self.transaction.execute(sql, &parameters).await?;
         Ok(())
     }
+}
+
+const fn is_change(decision: &Result<Decision, Refusal>) -> bool {
+    matches!(decision, Ok(Decision::Change(_)))
 }
 
 fn result_of(intent: &Intent) -> Option<Bytes> {

@@ -1,12 +1,11 @@
 //! Taking tasks in hand: their rows are locked, then read.
 
-use tasklane_core::{StateName, TaskId};
+use tasklane_core::{Sequence, StateName, TaskId};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::Session;
 use super::change::{Home, LeaseRow, Subject};
-use super::number::DRAW;
 use crate::fault::Fault;
 use crate::rows::{self, time};
 
@@ -74,9 +73,9 @@ impl Session<'_> {
         self.numbers.lock();
         let sql = "SELECT * FROM take($1, $2)";
         let parameters = [(&wanted as _, Type::UUID_ARRAY), (&keyed as _, Type::BOOL)];
-        let (live, drawn) = self.transaction.query_both((sql, &parameters), (DRAW, &[])).await?;
-        if let Some(row) = drawn.first() {
-            self.numbers.draw(row.get(0));
+        let mut live = self.transaction.query(sql, &parameters).await?;
+        if let Some(drawn) = live.pop() {
+            self.numbers.draw(drawn.get(7));
         }
         self.shared.lanes.meet(self.transaction, live.iter().map(|row| row.get(1))).await?;
         for row in live {
@@ -87,6 +86,7 @@ impl Session<'_> {
             };
             let lease = LeaseRow {
                 claimed_at: time(row.get(6)),
+                version: Sequence(0),
                 since: row.get(7),
                 ends_at: time(row.get(8)),
                 limit_at: time(row.get(9)),
@@ -127,6 +127,7 @@ impl Session<'_> {
             payload: None,
             result: None,
             entries: Vec::new(),
+            guard: None,
             is_changed: false,
             is_discarded: false,
         };

@@ -73,6 +73,10 @@ pub(crate) struct Written {
     pub(crate) woken: Woken,
     /// Lanes that are new.
     pub(crate) lanes: Vec<Known>,
+    /// Queues in which more tasks wait than before, and by how many.
+    pub(crate) waiting: Vec<(i32, u64)>,
+    /// Tasks as they are now, those that are held among them.
+    pub(crate) held: Vec<Subject>,
     /// Where its claims have left nothing behind.
     pub(crate) floors: Vec<Floor>,
 }
@@ -109,6 +113,8 @@ impl<'s> Session<'s> {
         let last = (!rows.is_empty() || told.is_some()).then(|| LastPut::new(rows, told));
         self.outcome.events = self.numbers.given();
         self.outcome.lanes.extend(self.made.into_values());
+        let is_held = |subject: &Subject| subject.home == change::Home::Lease;
+        self.outcome.held.extend(self.work.into_values().filter(is_held));
         Ok((self.outcome, last))
     }
 

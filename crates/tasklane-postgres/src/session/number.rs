@@ -11,7 +11,7 @@ const PROVISIONAL: u64 = 1 << 62;
 /// How many numbers are drawn at a time: the increment of their sequence.
 const DRAWN_AT_ONCE: u64 = 1_000;
 /// Draws as many.
-pub(super) const DRAW: &str = "SELECT nextval('event')";
+const DRAW: &str = "SELECT nextval('event')";
 
 #[derive(Debug, Default)]
 pub(super) struct Numbers {

@@ -30,13 +30,14 @@ const KINDS: [&str; 4] = [
         SELECT CASE WHEN a.renewals > l.since THEN a.renewed_until ELSE l.ends_at END AS at, l.id,
                l.token, true, l.running, false
         FROM lease l LEFT JOIN alive a ON a.worker = l.worker
-        WHERE l.ends_at <= $1 OR a.renewed_until <= $1
+        WHERE least(l.ends_at, l.limit_at) <= $1 AND l.ends_at <= $1
      ) ended WHERE at <= $1 AND (at, id) > ($2, $3) ORDER BY at, id LIMIT $4",
     "SELECT l.limit_at, l.id, l.token,
             CASE WHEN a.renewals > l.since THEN a.renewed_until ELSE l.ends_at END <= $1,
             l.running, false
      FROM lease l LEFT JOIN alive a ON a.worker = l.worker
-     WHERE l.limit_at <= $1 AND (l.limit_at, l.id) > ($2, $3) ORDER BY l.limit_at, l.id LIMIT $4",
+     WHERE least(l.ends_at, l.limit_at) <= $1 AND l.limit_at <= $1
+     AND (l.limit_at, l.id) > ($2, $3) ORDER BY l.limit_at, l.id LIMIT $4",
     "SELECT due_at, id, NULL::uuid, false, false, coalesce(expires_at <= $1, false) FROM wait
      WHERE due_at <= $1 AND (due_at, id) > ($2, $3) ORDER BY due_at, id LIMIT $4",
     "SELECT * FROM (
@@ -113,8 +114,10 @@ impl Session<'_> {
                 (SELECT min(due_at) FROM wait WHERE due_at > $1),
                 (SELECT min(expires_at) FROM wait WHERE expires_at > $1),
                 (SELECT min(expires_at) FROM pend WHERE expires_at > $1),
-                (SELECT min(ends_at) FROM lease WHERE ends_at > $1),
-                (SELECT min(limit_at) FROM lease WHERE limit_at > $1),
+                (SELECT min(least(ends_at, limit_at)) FROM lease
+                 WHERE least(ends_at, limit_at) > $1),
+                (SELECT min(limit_at) FROM lease
+                 WHERE least(ends_at, limit_at) <= $1 AND limit_at > $1),
                 (SELECT min(renewed_until) FROM alive WHERE renewed_until > $1),
                 (SELECT min(a.seen_at) + $2 FROM alive a JOIN worker w ON w.worker = a.worker
                  WHERE w.state <> 4 AND a.seen_at + $2 > $1))";

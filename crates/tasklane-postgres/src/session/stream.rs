@@ -14,7 +14,6 @@ use uuid::Uuid;
 
 use super::Session;
 use super::change::{Home, LeaseRow};
-use super::number::DRAW;
 use crate::fault::Fault;
 use crate::floor::Floor;
 use crate::rows::{self, time, worker_id};
@@ -331,13 +330,11 @@ impl Session<'_> {
         &mut self,
         streams: &mut Streams,
         wanted: usize,
-        room: usize,
     ) -> Result<(), Fault> {
         let quotas = streams.quotas(wanted.min(limits::CLAIM_TASKS_MAX));
         let ranges = self.ranges(streams, &quotas);
         let beside = rows::uuids(&streams.seen);
-        let room = room.max(1) as i64;
-        let sql = "SELECT * FROM heads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        let sql = "SELECT * FROM heads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
         let parameters = [
             (&ranges.streams as _, Type::INT4_ARRAY),
             (&ranges.bands as _, Type::INT4_ARRAY),
@@ -349,16 +346,16 @@ impl Session<'_> {
             (&quotas as _, Type::INT4_ARRAY),
             (&streams.lanes as _, Type::INT4_ARRAY),
             (&beside as _, Type::UUID_ARRAY),
-            (&room as _, Type::INT8),
         ];
         self.numbers.lock();
-        let (found, drawn) = self.transaction.query_both((sql, &parameters), (DRAW, &[])).await?;
-        if let Some(row) = drawn.first() {
-            self.numbers.draw(row.get(0));
+        let mut found = self.transaction.query(sql, &parameters).await?;
+        if let Some(drawn) = found.pop() {
+            self.numbers.draw(drawn.get(5));
         }
         self.shared.lanes.meet(self.transaction, found.iter().map(|row| row.get(2))).await?;
         // One that was made since is not for everybody: another attempt knows it.
-        let strange = |lane| self.lane(lane).is_none_or(|known| !streams.selection.takes(&known.lane));
+        let strange =
+            |lane| self.lane(lane).is_none_or(|known| !streams.selection.takes(&known.lane));
         if found.iter().any(|row| strange(row.get(2))) {
             return Err(Fault::Overtaken);
         }
@@ -376,7 +373,7 @@ impl Session<'_> {
                 priority: rows::priority(row.get(3))?,
                 expires_at: row.get::<_, Option<i64>>(6).map(time),
                 withheld: withheld.0.map(worker_id).zip(withheld.1.map(time)),
-                bytes: usize::try_from(row.get::<_, i32>(10)).unwrap_or_default(),
+                bytes: usize::try_from(row.get::<_, i32>(9)).unwrap_or_default(),
             };
             streams.seen.push(head.id);
             self.take_head(row)?;
@@ -399,8 +396,8 @@ impl Session<'_> {
 
     fn take_head(&mut self, row: &tokio_postgres::Row) -> Result<(), Fault> {
         let (id, lane): (Uuid, i32) = (row.get(1), row.get(2));
-        let payload = row.get::<_, Option<&[u8]>>(13).map(bytes::Bytes::copy_from_slice);
-        self.take(id, lane, row.get(10), row.get(11), Home::Pend, row.get(12), LeaseRow::default())?;
+        let payload = row.get::<_, Option<&[u8]>>(12).map(bytes::Bytes::copy_from_slice);
+        self.take(id, lane, row.get(9), row.get(10), Home::Pend, row.get(11), LeaseRow::default())?;
         if let Some(subject) = self.work.get_mut(&rows::task_id(id)?) {
             subject.payload = payload;
         }
@@ -416,15 +413,16 @@ impl Session<'_> {
             }
             let order =
                 streams.settings.get(&stream.queue).map(|known| known.order).unwrap_or_default();
-            let mut add = |band: usize, base: Priority, after: Option<Timestamp>, until: Timestamp| {
-                ranges.streams.push(at as i32 + 1);
-                ranges.bands.push(band as i32);
-                ranges.queues.push(stream.queue);
-                ranges.priorities.push(base.number().into());
-                ranges.afters.push(after.map_or(i64::MIN + 1, Timestamp::as_micros));
-                ranges.untils.push(until.as_micros());
-                ranges.floors.push(self.shared.floors.of(stream.queue, base));
-            };
+            let mut add =
+                |band: usize, base: Priority, after: Option<Timestamp>, until: Timestamp| {
+                    ranges.streams.push(at as i32 + 1);
+                    ranges.bands.push(band as i32);
+                    ranges.queues.push(stream.queue);
+                    ranges.priorities.push(base.number().into());
+                    ranges.afters.push(after.map_or(i64::MIN + 1, Timestamp::as_micros));
+                    ranges.untils.push(until.as_micros());
+                    ranges.floors.push(self.shared.floors.of(stream.queue, base));
+                };
             match (order, stream.priority) {
                 (Order::Aging(aging), _) => {
                     for (number, band) in aging.bands(self.now).into_iter().enumerate() {
@@ -441,9 +439,8 @@ impl Session<'_> {
 
     /// How queues are to be served, as it is now; and makes sure that their lanes are known.
     pub(super) async fn queue_settings(&self) -> Result<HashMap<i32, QueueSettings>, Fault> {
-        let sql = "SELECT queue, settings FROM queue UNION ALL SELECT max(lane), NULL FROM lane";
         let mut settings = HashMap::new();
-        for row in self.transaction.query(sql, &[]).await? {
+        for row in self.transaction.query("SELECT * FROM served()", &[]).await? {
             match row.get::<_, Option<&[u8]>>(1) {
                 Some(packed) => {
                     settings.insert(row.get(0), codec::decode_queue(packed)?);

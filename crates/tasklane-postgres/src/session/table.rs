@@ -21,7 +21,11 @@ const INLINE_BYTES_MAX: usize = 1024;
 pub(super) struct Blob(Bytes);
 
 impl ToSql for Blob {
-    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         (&*self.0).to_sql(ty, out)
     }
 
@@ -31,7 +35,7 @@ impl ToSql for Blob {
 
 /// Makes a table's rows as columns, each with its type.
 macro_rules! columns {
-    ($name:ident { $($column:ident: $of:ty = $type:ident,)* }) => {
+    ($name:ident { $($column:ident: $of:ty = $type:ident),* $(,)? }) => {
         #[derive(Debug, Default)]
         pub(super) struct $name { $(pub(super) $column: Vec<$of>,)* }
 
@@ -55,7 +59,7 @@ columns!(TaskRows {
     spec: Vec<u8> = BYTEA_ARRAY,
     payload: Option<Blob> = BYTEA_ARRAY,
 });
-columns!(BodyRows { id: Uuid = UUID_ARRAY, payload: Blob = BYTEA_ARRAY, });
+columns!(BodyRows { id: Uuid = UUID_ARRAY, payload: Blob = BYTEA_ARRAY });
 columns!(PendRows {
     id: Uuid = UUID_ARRAY,
     queue: i32 = INT4_ARRAY,
@@ -82,6 +86,7 @@ columns!(LeaseRows {
     token: Uuid = UUID_ARRAY,
     cancelling: bool = BOOL_ARRAY,
     claimed_at: i64 = INT8_ARRAY,
+    version: i64 = INT8_ARRAY,
     since: i64 = INT8_ARRAY,
     ends_at: i64 = INT8_ARRAY,
     limit_at: i64 = INT8_ARRAY,
@@ -135,6 +140,8 @@ pub(super) struct Rows {
     pub(super) leave_pend: Vec<Uuid>,
     pub(super) leave_wait: Vec<Uuid>,
     pub(super) leave_lease: Vec<Uuid>,
+    pub(super) guarded: Vec<Uuid>,
+    pub(super) guards: Vec<i64>,
     pub(super) leave_history: Vec<Uuid>,
     pub(super) revived: Vec<Uuid>,
     pub(super) discarded: Vec<Uuid>,
@@ -154,6 +161,7 @@ impl Rows {
         self.leave_pend.is_empty()
             && self.leave_wait.is_empty()
             && self.leave_lease.is_empty()
+            && self.guarded.is_empty()
             && self.task.is_empty()
             && self.pend.is_empty()
             && self.wait.is_empty()
@@ -171,7 +179,7 @@ impl Rows {
             match from {
                 Home::Pend => self.leave_pend.push(id),
                 Home::Wait => self.leave_wait.push(id),
-                Home::Lease => self.leave_lease.push(id),
+                Home::Lease => self.leave_lease(subject),
                 Home::History(_) | Home::Nowhere => self.leave_history.push(id),
             }
             self.discarded.push(id);
@@ -181,7 +189,7 @@ impl Rows {
         match from {
             Home::Pend => self.leave_pend.push(id),
             Home::Wait => self.leave_wait.push(id),
-            Home::Lease => self.leave_lease.push(id),
+            Home::Lease => self.leave_lease(subject),
             Home::History(_) if to.is_live() => {
                 self.revived.push(id);
                 self.leave_history.push(id);
@@ -201,6 +209,17 @@ impl Rows {
             }
             Home::History(state) => self.ended.add(subject, state, record()),
             Home::Nowhere => {}
+        }
+    }
+
+    fn leave_lease(&mut self, subject: &Subject) {
+        let id = uuid(subject.task.id);
+        match subject.guard {
+            Some(version) => {
+                self.guarded.push(id);
+                self.guards.push(version.0 as i64);
+            }
+            None => self.leave_lease.push(id),
         }
     }
 
@@ -253,6 +272,7 @@ impl Rows {
         self.lease.token.push(Uuid::from_bytes(*lease.token.as_bytes()));
         self.lease.cancelling.push(lease.cancel_requested.is_some());
         self.lease.claimed_at.push(subject.lease.claimed_at.as_micros());
+        self.lease.version.push(subject.lease.version.0 as i64);
         self.lease.since.push(subject.lease.since);
         self.lease.ends_at.push(subject.lease.ends_at.as_micros());
         self.lease.limit_at.push(subject.lease.limit_at.as_micros());

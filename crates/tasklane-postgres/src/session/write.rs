@@ -2,11 +2,13 @@
 
 use std::sync::LazyLock;
 
+use hashbrown::HashMap;
 use tasklane_core::{Random, Sequence, TaskId, limits};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::change::{Home, Subject};
+use super::submit::IS_WAITING;
 use super::table::{CountRows, Rows, TrailRows};
 use super::{Session, Woken};
 use crate::connection::Parameter;
@@ -55,6 +57,8 @@ impl LastPut {
             (&rows.leave_pend, Type::UUID_ARRAY),
             (&rows.leave_wait, Type::UUID_ARRAY),
             (&rows.leave_lease, Type::UUID_ARRAY),
+            (&rows.guarded, Type::UUID_ARRAY),
+            (&rows.guards, Type::INT8_ARRAY),
         ];
         parameters.extend(rows.task.parameters());
         parameters.extend(rows.pend.parameters());
@@ -105,6 +109,7 @@ impl Session<'_> {
         for id in &changed {
             let Some(mut subject) = self.work.remove(id) else { continue };
             self.renumber(&mut subject.task);
+            subject.lease.version = self.number(subject.lease.version);
             let entries = std::mem::take(&mut subject.entries);
             let numbered = entries.into_iter().map(|mut entry| {
                 entry.stamp.sequence = self.number(entry.stamp.sequence);
@@ -117,6 +122,7 @@ impl Session<'_> {
             subject.home =
                 if subject.is_discarded { Home::Nowhere } else { Home::of(&subject.task.state) };
             subject.is_changed = false;
+            subject.guard = None;
             if !subject.is_discarded {
                 self.work.insert(*id, subject);
             }
@@ -245,6 +251,7 @@ impl Session<'_> {
     /// What others should know, if there is anything: events, and what has been counted.
     pub(super) fn told(&mut self) -> Option<Told> {
         let mut counts = CountRows::default();
+        let mut waiting: HashMap<i32, i64> = HashMap::new();
         let counted = std::mem::take(&mut self.counts);
         for ((queue, lane, priority, state), by) in counted.into_iter().filter(|(_, by)| *by != 0) {
             counts.queue.push(queue);
@@ -252,7 +259,12 @@ impl Session<'_> {
             counts.priority.push(i16::from(priority));
             counts.state.push(i16::from(state));
             counts.change.push(by);
+            if IS_WAITING.contains(&state) {
+                *waiting.entry(queue).or_default() += by;
+            }
         }
+        let more = waiting.into_iter().filter(|(_, by)| *by > 0);
+        self.outcome.waiting = more.map(|(queue, by)| (queue, by.unsigned_abs())).collect();
         let count = self.numbers.given() as i32;
         (count > 0 || !counts.is_empty()).then(|| Told {
             at: Some(self.now.as_micros()),

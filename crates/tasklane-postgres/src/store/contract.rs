@@ -187,7 +187,11 @@ impl Store for PostgresStore {
             let queue = queue.clone();
             Box::pin(async move { session.configure(&queue, &settings).await })
         });
-        Box::pin(async move { call.await? })
+        Box::pin(async move {
+            let configured = call.await?;
+            self.shared.gauges.forget();
+            configured
+        })
     }
 
     fn announce_purge(&self, queues: Vec<QueueName>) -> Answer<'_, ()> {

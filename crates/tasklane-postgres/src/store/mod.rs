@@ -26,6 +26,8 @@ use crate::address::Address;
 use crate::connection::{Pool, Transaction};
 use crate::fault::Fault;
 use crate::floor::Floors;
+use crate::gauge::Gauges;
+use crate::held::Held;
 use crate::lanes::{Lanes, Takers};
 use crate::options::Options;
 use crate::rows::time;
@@ -66,6 +68,8 @@ pub(crate) struct Shared {
     looks: tokio::sync::Mutex<()>,
     turns: Turns,
     pub(crate) floors: Floors,
+    pub(crate) gauges: Gauges,
+    pub(crate) held: Held,
     pub(crate) takers: Takers,
     /// Which rows of the outbox have been numbered.
     pub(crate) numbered: Numbered,
@@ -190,7 +194,9 @@ impl Shared {
                     self.lanes.add(known.clone());
                 }
                 self.floors.raise(&written.floors);
+                written.waiting.iter().for_each(|(queue, count)| self.gauges.add(*queue, *count));
                 self.signals.committed(&written);
+                self.held.note(written.held);
                 Ok(value)
             }
             Err(fault) => {
@@ -277,6 +283,8 @@ impl PostgresStore {
             looks: tokio::sync::Mutex::default(),
             turns: Turns::default(),
             floors: Floors::default(),
+            gauges: Gauges::default(),
+            held: Held::default(),
             takers: Takers::default(),
             numbered: Numbered::default(),
             commit_micros: Tally::default(),

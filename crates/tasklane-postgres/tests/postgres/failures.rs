@@ -60,6 +60,8 @@ fn a_damaged_task_is_named_and_harms_no_other() {
         let client = stranger(&options).await;
         let damage = format!("UPDATE lease SET record = '\\xff' WHERE id = '{damaged}'");
         client.batch_execute(&damage).await.unwrap();
+        // This server remembers what it was; another one has to read it.
+        let store = open(&options).await;
         let settles: Vec<_> = claimed.iter().map(completion).collect();
         let verdicts = apart(settles, |settles| store.execute(settles)).await;
         for (number, verdict) in verdicts.into_iter().enumerate() {

@@ -1,17 +1,27 @@
 //! Gathers concurrent calls into batches: a batch is what arrived while the others were under way.
 //! A store that gathers by itself gets each call as it comes.
+//!
+//! Nobody waits while nothing is under way. Beside a batch that is, a small one waits a moment for
+//! more: each costs the store a round of its own, and answers that come together are followed by calls
+//! that come together.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tasklane_store::{StoreError, apart};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use crate::limits::{BATCH_WEIGHT_MAX, WAITING_WEIGHT_MAX};
+
+/// How long a small batch waits for more beside others.
+const MOMENT: Duration = Duration::from_millis(1);
+/// Tasks that are worth a batch of their own at once.
+const WORTHWHILE: usize = 32;
 
 /// The verdicts of a batch, one for each of its units in order.
 pub(crate) type Verdicts<T> = Pin<Box<dyn Future<Output = Result<Vec<T>, StoreError>> + Send>>;
@@ -100,7 +110,11 @@ impl<V: Verb> Batcher<V> {
 
     /// Carries out batches until nobody waits.
     async fn run(self: Arc<Self>) {
-        while let Some((units, replies)) = self.next_batch() {
+        loop {
+            if self.is_too_small() {
+                tokio::time::sleep(MOMENT).await;
+            }
+            let Some((units, replies)) = self.next_batch() else { return };
             let verdicts = apart(units, |units| Arc::clone(&self.verb).call(units)).await;
             for (verdict, reply) in verdicts.into_iter().zip(replies) {
                 // The caller may have gone.
@@ -109,6 +123,12 @@ impl<V: Verb> Batcher<V> {
                 }
             }
         }
+    }
+
+    /// Whether more is worth waiting for.
+    fn is_too_small(&self) -> bool {
+        let state = self.lock();
+        state.in_flight > 1 && state.weight < WORTHWHILE
     }
 
     fn next_batch(&self) -> Option<Taken<V>> {
@@ -166,7 +186,6 @@ impl<V: Verb> Drop for Attended<V> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use super::*;
 

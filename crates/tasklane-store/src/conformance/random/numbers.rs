@@ -52,7 +52,9 @@ mod tests {
     #[test]
     fn numbers_may_have_gaps_and_nothing_else_may_differ() {
         let mut numbers = Numbers::default();
-        assert!(numbers.alike("[a Sequence(10) b, Sequence(30)]", "[a Sequence(1) b, Sequence(2)]"));
+        assert!(
+            numbers.alike("[a Sequence(10) b, Sequence(30)]", "[a Sequence(1) b, Sequence(2)]")
+        );
         assert!(numbers.alike("Sequence(30)", "Sequence(2)"), "the same again");
         assert!(!numbers.alike("Sequence(30)", "Sequence(3)"), "the same and another one");
         assert!(!numbers.alike("Sequence(20)", "Sequence(2)"), "two that are one");

@@ -171,7 +171,8 @@ impl<F: Fixture> World<F> {
 
     /// Whether two answers are the same, but for numbers that a store may leave out.
     pub(super) fn alike<T: PartialEq + Debug>(&self, real: &T, model: &T) -> bool {
-        let numbers = || self.numbers.borrow_mut().alike(&format!("{real:?}"), &format!("{model:?}"));
+        let numbers =
+            || self.numbers.borrow_mut().alike(&format!("{real:?}"), &format!("{model:?}"));
         real == model || self.fixture.differences().numbers_have_gaps && numbers()
     }
 

@@ -1,0 +1,194 @@
+//! Churn beside an open snapshot: tasks come and go at a steady rate in two databases of one server,
+//! and in one of them somebody looks at a moment that passes ever further. Rows that are gone cannot be
+//! removed there. Claims and settles must not take much longer for it.
+//!
+//! `churn [SECONDS] [RATE]`: so long, and so many tasks a second in each.
+#![expect(clippy::expect_used, reason = "a test that cannot be made should stop")]
+
+use std::io::Write;
+use std::process::{Child, Command as Program, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tasklane_core::{
+    Command, Intent, NewTask, Outcome, Policies, Selection, TaskType, WorkerId, WorkerSpec,
+};
+use tasklane_postgres::PostgresStore;
+use tasklane_postgres::test_server::{Care, TestServer};
+use tasklane_store::{ClaimRequest, Claimed, Store, Submission};
+use tokio::runtime::Runtime;
+
+const WORKERS: usize = 5;
+/// Tasks that a worker takes at once.
+const HANDFUL: usize = 10;
+/// How often tasks are submitted, and how long a worker waits that gets nothing.
+const TICK: Duration = Duration::from_millis(10);
+/// Parts of the time that are judged, at its end; the middle one of them counts.
+const WINDOWS: u32 = 3;
+/// How much longer a call may take.
+const TIMES_MAX: f64 = 2.0;
+
+/// How long calls took in a window.
+#[derive(Default)]
+struct Times {
+    claims: Vec<Duration>,
+    settles: Vec<Duration>,
+}
+
+/// Tasks that come and go in one database.
+struct Site {
+    store: PostgresStore,
+    times: Mutex<Times>,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |otherwise: u32| match arguments.next() {
+        Some(text) => text.parse().expect("a number"),
+        None => otherwise,
+    };
+    let (seconds, rate) = (number(60).max(6), number(500).max(100));
+    let runtime = Runtime::new().expect("a runtime");
+    let server = TestServer::start(Care::Durable).expect("a server");
+    let addresses = [(); 2].map(|()| server.new_database().expect("a database"));
+    let sites = addresses.clone().map(|address| {
+        let opened = runtime.block_on(PostgresStore::open(&address, &Default::default()));
+        Arc::new(Site { store: opened.expect("a store"), times: Mutex::default() })
+    });
+    for site in &sites {
+        runtime.spawn(produce(Arc::clone(site), rate));
+        for _ in 0..WORKERS {
+            runtime.spawn(work(Arc::clone(site)));
+        }
+    }
+    println!("churn: {rate} tasks a second in each of two databases, for {seconds} s");
+    std::thread::sleep(Duration::from_secs(2));
+    let [_, watched] = &addresses;
+    let snapshot = hold_snapshot(watched);
+    let window = Duration::from_secs(u64::from(seconds)) / (2 * WINDOWS);
+    std::thread::sleep(window * WINDOWS);
+    let mut ratios = [Vec::new(), Vec::new()];
+    for _ in 0..WINDOWS {
+        sites.iter().for_each(|site| drop(site.take()));
+        std::thread::sleep(window);
+        let [quiet, beside] =
+            [0, 1].map(|at: usize| sites.get(at).map_or_else(Times::default, |site| site.take()));
+        let pairs =
+            [("claim", quiet.claims, beside.claims), ("settle", quiet.settles, beside.settles)];
+        for ((name, quiet, beside), ratios) in pairs.into_iter().zip(&mut ratios) {
+            let (quiet, beside) = (Spread::of(quiet), Spread::of(beside));
+            println!("  {name}: {quiet}; beside the snapshot {beside}");
+            ratios.push(beside.p99 / quiet.p99);
+        }
+    }
+    drop(snapshot);
+    // Nobody calls a server that is gone.
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    drop(server);
+    let [claims, settles] = ratios.map(middle);
+    let well = claims <= TIMES_MAX && settles <= TIMES_MAX;
+    let verdict = if well { "passed" } else { "FAILED" };
+    println!(
+        "churn: p99 of claims × {claims:.2}, of settles × {settles:.2} (at most {TIMES_MAX}): {verdict}"
+    );
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A transaction that looks at a moment and does not end: ended with what it gives.
+fn hold_snapshot(address: &str) -> Snapshot {
+    let mut client = Program::new("psql");
+    client.arg("--quiet").arg(address).stdin(Stdio::piped()).stdout(Stdio::null());
+    let client = client.spawn().expect("psql");
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT count(*) FROM tasklane.task;\n";
+    let mut input = client.stdin.as_ref().expect("its input");
+    input.write_all(begin.as_bytes()).expect("a transaction");
+    Snapshot(client)
+}
+
+struct Snapshot(Child);
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Site {
+    fn take(&self) -> Times {
+        std::mem::take(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Times)) {
+        note(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+async fn produce(site: Arc<Site>, rate: u32) {
+    let task = NewTask::new(TaskType::new("churn").expect("a type"), "1");
+    let draft = task.resolve(&Policies::default()).expect("a task");
+    let count = (rate as usize * TICK.as_millis() as usize / 1_000).max(1);
+    let mut tick = tokio::time::interval(TICK);
+    loop {
+        tick.tick().await;
+        let submission = Submission { tasks: vec![draft.clone(); count] };
+        site.store.submit(vec![submission]).await.expect("an answer");
+    }
+}
+
+async fn work(site: Arc<Site>) {
+    let spec = WorkerSpec::new(Selection::default(), 100).expect("a worker");
+    let worker: WorkerId = site.store.register(spec).await.expect("a worker");
+    loop {
+        let request = ClaimRequest { worker, count: HANDFUL, auto_start: true, narrowed: None };
+        let begun = Instant::now();
+        let mut claimed = site.store.claim(vec![request]).await.expect("an answer");
+        let took = begun.elapsed();
+        let claimed = claimed.pop().expect("a verdict").expect("a worker that is known");
+        if claimed.is_empty() {
+            tokio::time::sleep(TICK).await;
+            continue;
+        }
+        site.note(|times| times.claims.push(took));
+        let begun = Instant::now();
+        let settled = site.store.execute(claimed.iter().map(complete).collect()).await;
+        assert!(settled.expect("an answer").iter().all(Result::is_ok), "each is settled once");
+        site.note(|times| times.settles.push(begun.elapsed()));
+    }
+}
+
+fn complete(claimed: &Claimed) -> Command {
+    let token = claimed.task.state.lease().expect("it is held").token;
+    let outcome = Outcome::Completed("true".into());
+    Command { task: claimed.task.id, intent: Intent::Settle(token, outcome) }
+}
+
+/// In milliseconds.
+struct Spread {
+    count: usize,
+    p50: f64,
+    p99: f64,
+}
+
+impl Spread {
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let at = |share: f64| {
+            let index = (times.len().saturating_sub(1) as f64 * share) as usize;
+            times.get(index).map_or(f64::NAN, Duration::as_secs_f64) * 1e3
+        };
+        Self { count: times.len(), p50: at(0.5), p99: at(0.99) }
+    }
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { count, p50, p99 } = self;
+        write!(f, "{count} calls, p50 {p50:.1} ms, p99 {p99:.1} ms")
+    }
+}
+
+fn middle(mut ratios: Vec<f64>) -> f64 {
+    ratios.sort_unstable_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
+}
