@@ -46,7 +46,7 @@ END $$;
 CREATE OR REPLACE FUNCTION take(ids uuid[], keyed boolean)
 RETURNS TABLE(id uuid, lane integer, bytes integer, spec bytea, home smallint, record bytea,
     claimed_at bigint, since bigint, ends_at bigint, limit_at bigint, renewals bigint,
-    renewed_until bigint)
+    renewed_until bigint, version bigint)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
     SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
     SET enable_sort = off AS $$
@@ -57,7 +57,7 @@ DECLARE
 BEGIN
     RETURN QUERY
         SELECT t.id, t.lane, t.bytes, t.spec, 2::smallint, l.record, l.claimed_at, l.since, l.ends_at,
-               l.limit_at, coalesce(a.renewals, 0), coalesce(a.renewed_until, 0)
+               l.limit_at, coalesce(a.renewals, 0), coalesce(a.renewed_until, 0), l.version
         FROM lease l JOIN task t ON t.id = l.id LEFT JOIN alive a ON a.worker = l.worker
         WHERE l.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY l.id FOR UPDATE OF l;
     GET DIAGNOSTICS found_now = ROW_COUNT;
@@ -65,7 +65,7 @@ BEGIN
     IF missing > 0 THEN
         RETURN QUERY
             SELECT t.id, t.lane, t.bytes, t.spec, 0::smallint, p.record, 0::bigint, 0::bigint,
-                   0::bigint, 0::bigint, 0::bigint, 0::bigint
+                   0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint
             FROM pend p JOIN task t ON t.id = p.id
             WHERE p.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY p.id
             FOR UPDATE OF p;
@@ -75,7 +75,7 @@ BEGIN
     IF missing > 0 THEN
         RETURN QUERY
             SELECT t.id, t.lane, t.bytes, t.spec, 1::smallint, w.record, 0::bigint, 0::bigint,
-                   0::bigint, 0::bigint, 0::bigint, 0::bigint
+                   0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint
             FROM wait w JOIN task t ON t.id = w.id
             WHERE w.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY w.id
             FOR UPDATE OF w;

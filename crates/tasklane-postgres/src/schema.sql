@@ -73,7 +73,7 @@ CREATE INDEX wait_due ON wait(due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX wait_expiry ON wait(expires_at, id) WHERE expires_at IS NOT NULL;
 
 -- Tasks in workers' hands. A lease ends at `ends_at`, unless its worker renewed all of its leases
--- after `since`, counted in renewals: then it ends with them, which is later. `limit_at` ends the
+-- after `since`, counted in renewals: then it ends with them. `limit_at` ends the
 -- attempt, or the wait for its start. `version` is the number of the last event.
 CREATE TABLE lease(
     id uuid PRIMARY KEY,

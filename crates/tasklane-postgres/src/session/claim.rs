@@ -155,7 +155,7 @@ impl Session<'_> {
             }
         }
         self.outcome.floors.extend(streams.floors(self.now));
-        self.shared.set_rotation(streams.rotation);
+        self.outcome.rotation = Some(streams.rotation);
         Ok(())
     }
 

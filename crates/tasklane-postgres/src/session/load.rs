@@ -86,7 +86,7 @@ impl Session<'_> {
             };
             let lease = LeaseRow {
                 claimed_at: time(row.get(6)),
-                version: Sequence(0),
+                version: Sequence(row.get::<_, i64>(12).unsigned_abs()),
                 since: row.get(7),
                 ends_at: time(row.get(8)),
                 limit_at: time(row.get(9)),

@@ -23,7 +23,7 @@ mod worker;
 mod write;
 
 use hashbrown::HashMap;
-use tasklane_core::{Random, Sequence, Stamp, TaskId, Timestamp, WorkerId};
+use tasklane_core::{Random, Rotation, Sequence, Stamp, TaskId, Timestamp, WorkerId};
 use tasklane_store::{Subject as Told, codec};
 
 use crate::connection::Transaction;
@@ -73,6 +73,8 @@ pub(crate) struct Written {
     pub(crate) woken: Woken,
     /// Lanes that are new.
     pub(crate) lanes: Vec<Known>,
+    /// Whose turn it is among the queues after its claims.
+    pub(crate) rotation: Option<Rotation<i32>>,
     /// Queues in which more tasks wait than before, and by how many.
     pub(crate) waiting: Vec<(i32, u64)>,
     /// Tasks as they are now, those that are held among them.

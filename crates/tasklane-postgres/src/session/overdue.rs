@@ -26,11 +26,16 @@ pub(crate) struct Looked {
 /// Each gives deadline, id, lease token, and whether the lease, the attempt, or neither is over;
 /// for what waits, whether it has expired. In the order of deadline and id.
 const KINDS: [&str; 4] = [
+    // A clock that went back lets what was renewed end before what was not.
     "SELECT * FROM (
         SELECT CASE WHEN a.renewals > l.since THEN a.renewed_until ELSE l.ends_at END AS at, l.id,
                l.token, true, l.running, false
         FROM lease l LEFT JOIN alive a ON a.worker = l.worker
         WHERE least(l.ends_at, l.limit_at) <= $1 AND l.ends_at <= $1
+        UNION ALL
+        SELECT a.renewed_until, l.id, l.token, true, l.running, false
+        FROM alive a JOIN lease l ON l.worker = a.worker
+        WHERE a.renewed_until <= $1 AND a.renewals > l.since AND l.ends_at > $1
      ) ended WHERE at <= $1 AND (at, id) > ($2, $3) ORDER BY at, id LIMIT $4",
     "SELECT l.limit_at, l.id, l.token,
             CASE WHEN a.renewals > l.since THEN a.renewed_until ELSE l.ends_at END <= $1,

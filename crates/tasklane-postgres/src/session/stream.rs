@@ -280,7 +280,7 @@ impl Session<'_> {
             only.behind = Behind::More;
         }
         let random = SeededRandom::new(tasklane_core::Random::next_u64(&mut self.random()));
-        let rotation = self.shared.rotation();
+        let rotation = self.outcome.rotation.clone().unwrap_or_else(|| self.shared.rotation());
         let (settings, lanes) = (settings.clone(), (!takes_all).then_some(taken));
         let selection = selection.clone();
         Ok(Streams { streams, selection, settings, rotation, random, lanes, seen: Vec::new() })

@@ -123,7 +123,7 @@ impl Shared {
         self.rotation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_rotation(&self, rotation: Rotation<i32>) {
+    fn set_rotation(&self, rotation: Rotation<i32>) {
         *self.rotation.lock().unwrap_or_else(PoisonError::into_inner) = rotation;
     }
 
@@ -192,6 +192,9 @@ impl Shared {
                 }
                 for known in &written.lanes {
                     self.lanes.add(known.clone());
+                }
+                if let Some(rotation) = written.rotation.clone() {
+                    self.set_rotation(rotation);
                 }
                 self.floors.raise(&written.floors);
                 written.waiting.iter().for_each(|(queue, count)| self.gauges.add(*queue, *count));

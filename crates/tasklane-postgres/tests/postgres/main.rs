@@ -6,6 +6,7 @@ mod conformance;
 mod failover;
 mod failures;
 mod fixture;
+mod memory;
 mod model;
 mod requests;
 mod servers;

@@ -38,13 +38,15 @@ local open = nil
 
 -- Lua's own comparison of strings follows the language of the machine; this one goes by bytes.
 local function less(one, other)
-  for at = 1, 16 do
-    local a, b = string.byte(one, at), string.byte(other, at)
-    if a ~= b then
-      return a < b
-    end
+  local a, b, c = struct.unpack('>I6I6I4', one)
+  local x, y, z = struct.unpack('>I6I6I4', other)
+  if a ~= x then
+    return a < x
   end
-  return false
+  if b ~= y then
+    return b < y
+  end
+  return c < z
 end
 
 local function close()
@@ -121,6 +123,29 @@ local function add(id)
   end
 end
 
+-- Ids in rising order that come after all others, as new ones nearly always do: whole blocks at a
+-- time. Gives how many of them were added so.
+local function append(first, last)
+  close()
+  local label = redis.call('ZREVRANGEBYLEX', KEYS[3], '+', '-', 'LIMIT', 0, 1)[1] or FIRST
+  local ids = redis.call('HGET', KEYS[4], label) or ''
+  if less(ARGV[first], label) or (ids ~= '' and not less(string.sub(ids, -16), ARGV[first])) then
+    return 0
+  end
+  local at = first
+  while at <= last do
+    local room = (BLOCK_BYTES_MAX - #ids) / 16
+    if room <= 0 then
+      label, ids, room = ARGV[at], '', BLOCK_BYTES_MAX / 16
+    end
+    local stop = math.min(last, at + room - 1)
+    redis.call('HSET', KEYS[4], label, ids .. table.concat(ARGV, '', at, stop))
+    redis.call('ZADD', KEYS[3], 0, label)
+    ids, at = string.rep(' ', BLOCK_BYTES_MAX), stop + 1
+  end
+  return last - first + 1
+end
+
 local function remove(id)
   find(id)
   local at = below(id)
@@ -155,7 +180,8 @@ while at <= #ARGV do
   else
     local count = tonumber(ARGV[at + 1])
     local change = kind == 'A' and add or remove
-    for position = at + 2, at + 1 + count do
+    local done = kind == 'A' and append(at + 2, at + 1 + count) or 0
+    for position = at + 2 + done, at + 1 + count do
       change(ARGV[position])
     end
     close()
