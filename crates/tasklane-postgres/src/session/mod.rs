@@ -10,12 +10,14 @@ mod claim;
 mod execute;
 mod key;
 mod load;
+mod look;
 mod number;
 mod overdue;
 mod prune;
 mod queue;
 mod renew;
 mod request;
+mod room;
 mod stream;
 mod submit;
 mod table;
@@ -34,10 +36,10 @@ use crate::store::Shared;
 pub(crate) use change::Subject;
 use claim::Claimer;
 use key::Line;
+pub(crate) use look::FRONTS;
 use number::Numbers;
 pub(crate) use overdue::Looked;
-pub(crate) use stream::FRONTS;
-pub(crate) use submit::WAITING;
+pub(crate) use room::WAITING;
 pub(crate) use write::LastPut;
 
 pub(crate) struct Session<'s> {

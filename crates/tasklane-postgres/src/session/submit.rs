@@ -16,10 +16,6 @@ use crate::fault::Fault;
 use crate::lanes::{Known, queue_name};
 use crate::rows;
 
-/// Tasks in these states count towards a queue's depth.
-pub(crate) const WAITING: &str = "(0, 1, 2, 5)";
-pub(super) const IS_WAITING: [u8; 4] = [0, 1, 2, 5];
-
 type Key = (QueueName, IdempotencyKey);
 
 /// What a task of a submission comes to.
@@ -35,10 +31,11 @@ enum Plan {
 
 /// What the call is measured against: what is stored, and what it has admitted so far.
 #[derive(Default)]
-struct Measure {
+pub(super) struct Measure {
     keys: HashMap<Key, (Option<Digest>, Plan)>,
     ids: HashMap<TaskId, (Option<Digest>, Plan)>,
-    queues: HashMap<QueueName, (u64, QueueSettings)>,
+    /// Depth and settings.
+    pub(super) queues: HashMap<QueueName, (u64, QueueSettings)>,
     lanes: u64,
 }
 
@@ -162,51 +159,6 @@ impl Session<'_> {
             known.ids.insert(id, (digest, Plan::Stored(stored)));
         }
         Ok(known)
-    }
-
-    /// How deep queues are. While there is plenty of room nobody has to ask.
-    async fn measure(
-        &self,
-        drafts: impl Iterator<Item = &Draft>,
-        known: &mut Measure,
-    ) -> Result<(), Fault> {
-        let mut coming: HashMap<&QueueName, (u64, Option<i32>)> = HashMap::new();
-        for draft in drafts {
-            let lane = &draft.spec.lane;
-            let queue = coming.entry(&lane.queue);
-            let (count, _) =
-                queue.or_insert_with(|| (0, self.shared.lanes.find(lane).map(|known| known.queue)));
-            *count += 1;
-        }
-        coming.retain(|name, (count, number)| {
-            let settings = number.and_then(|number| self.shared.gauges.take(number, *count));
-            if let Some(settings) = settings {
-                known.queues.insert((*name).clone(), (0, settings));
-            }
-            settings.is_none()
-        });
-        if coming.is_empty() {
-            return Ok(());
-        }
-        let queues: Vec<&str> = coming.keys().map(|name| name.as_str()).collect();
-        let sql = format!(
-            "SELECT q.name, q.settings, coalesce(d.count, 0) + coalesce(x.change, 0)::int8, q.queue
-             FROM queue q LEFT JOIN depth d USING (queue)
-             LEFT JOIN (SELECT queue, sum(change) AS change FROM delta
-                        WHERE number > $2 AND state IN {WAITING} GROUP BY queue) x USING (queue)
-             WHERE q.name = ANY($1)"
-        );
-        let counted = self.shared.numbered.floor();
-        let parameters = [(&queues as _, Type::TEXT_ARRAY), (&counted as _, Type::INT8)];
-        for row in self.transaction.query(&sql, &parameters).await? {
-            let depth = u64::try_from(row.get::<_, i64>(2)).unwrap_or_default();
-            let settings = codec::decode_queue(row.get(1))?;
-            let name = queue_name(row.get(0))?;
-            let coming = coming.get(&name).map_or(0, |(count, _)| *count);
-            self.shared.gauges.note(row.get(3), depth, coming, settings);
-            known.queues.insert(name, (depth, settings));
-        }
-        Ok(())
     }
 
     async fn known_by_key(

@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::change::{Home, Subject};
-use super::submit::IS_WAITING;
+use super::room::IS_WAITING;
 use super::table::{CountRows, Rows, TrailRows};
 use super::{Session, Woken};
 use crate::connection::Parameter;
@@ -273,7 +273,7 @@ impl Session<'_> {
             origin: self.shared.origin,
             claimable: self.outcome.claimable as i64,
             lanes: match &self.outcome.woken {
-                Woken::In(lanes) => Some(lanes.iter().copied().collect()),
+                Woken::In(lanes) => Some(lanes.clone()),
                 Woken::Anywhere => None,
             },
             counts,
