@@ -7,6 +7,7 @@
 
 use std::io::Write;
 use std::process::{Child, Command as Program, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,9 @@ const TICK: Duration = Duration::from_millis(10);
 const WINDOWS: u32 = 3;
 /// How much longer a call may take.
 const TIMES_MAX: f64 = 2.0;
+
+/// Set when nothing is to be expected of the stores any more.
+static OVER: AtomicBool = AtomicBool::new(false);
 
 /// How long calls took in a window.
 #[derive(Default)]
@@ -82,7 +86,7 @@ fn main() -> ExitCode {
         }
     }
     drop(snapshot);
-    // Nobody calls a server that is gone.
+    OVER.store(true, Ordering::Relaxed);
     runtime.shutdown_timeout(Duration::from_secs(5));
     drop(server);
     let [claims, settles] = ratios.map(middle);
@@ -132,7 +136,9 @@ async fn produce(site: Arc<Site>, rate: u32) {
     loop {
         tick.tick().await;
         let submission = Submission { tasks: vec![draft.clone(); count] };
-        site.store.submit(vec![submission]).await.expect("an answer");
+        if site.store.submit(vec![submission]).await.is_err() {
+            return give_up("a submission");
+        }
     }
 }
 
@@ -142,7 +148,9 @@ async fn work(site: Arc<Site>) {
     loop {
         let request = ClaimRequest { worker, count: HANDFUL, auto_start: true, narrowed: None };
         let begun = Instant::now();
-        let mut claimed = site.store.claim(vec![request]).await.expect("an answer");
+        let Ok(mut claimed) = site.store.claim(vec![request]).await else {
+            return give_up("a claim");
+        };
         let took = begun.elapsed();
         let claimed = claimed.pop().expect("a verdict").expect("a worker that is known");
         if claimed.is_empty() {
@@ -151,9 +159,18 @@ async fn work(site: Arc<Site>) {
         }
         site.note(|times| times.claims.push(took));
         let begun = Instant::now();
-        let settled = site.store.execute(claimed.iter().map(complete).collect()).await;
-        assert!(settled.expect("an answer").iter().all(Result::is_ok), "each is settled once");
+        let settles = claimed.iter().map(complete).collect();
+        let Ok(settled) = site.store.execute(settles).await else { return give_up("a settle") };
+        assert!(settled.iter().all(Result::is_ok), "each is settled once");
         site.note(|times| times.settles.push(begun.elapsed()));
+    }
+}
+
+/// A call that fails while the test goes on ends it.
+fn give_up(what: &str) {
+    if !OVER.load(Ordering::Relaxed) {
+        eprintln!("churn: {what} failed");
+        std::process::exit(1);
     }
 }
 

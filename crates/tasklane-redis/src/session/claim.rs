@@ -74,7 +74,7 @@ impl Session<'_> {
         request: &ClaimRequest,
         bytes: &mut usize,
     ) -> Result<Result<Vec<Claimed>, WorkerRefusal>, Fault> {
-        self.read_ahead(request);
+        self.wanted += request.count.min(limits::CLAIM_TASKS_MAX);
         let held = self.held_count(request.worker)?;
         let Some(worker) = self.hear(request.worker)? else { return Ok(Err(WorkerRefusal::Gone)) };
         if worker.state != WorkerState::Active {
@@ -93,18 +93,28 @@ impl Session<'_> {
         self.take_next(search, bytes).map(Ok)
     }
 
-    /// Asks for what the last claim looked at, before anything is known.
-    fn read_ahead(&mut self, request: &ClaimRequest) {
-        if !self.is_dry() {
+    /// Asks for what the last claims took from, before anything is known: as much as all claims of the
+    /// group would have.
+    pub(super) fn read_ahead(&mut self) {
+        if self.wanted == 0 {
             return;
         }
         let hot = std::mem::take(&mut self.memory.hot);
-        let depth = request.count.min(limits::CLAIM_TASKS_MAX) / hot.len().max(1) + 2;
+        let lanes = hot.iter().filter(|key| matches!(key, Key::Lane(..))).count().max(1);
+        let depth = (self.wanted * 5 / 4 / lanes + 2).min(limits::CLAIM_TASKS_MAX);
         for key in hot {
             match key {
                 Key::Heads(..) => self.miss(heads_read(key)),
                 key => self.miss_firsts(&key, depth, true),
             }
+        }
+    }
+
+    /// A task was taken from there.
+    fn note_hot(&mut self, spot: &Spot) {
+        let lane = Key::Lane(spot.lane, spot.priority);
+        if !self.hot.contains(&lane) && self.hot.len() < 4 * LANES_AT_ONCE {
+            self.hot.insert(lane);
         }
     }
 
@@ -127,6 +137,7 @@ impl Session<'_> {
             let priority = spot.priority;
             match self.hand_over(search.request, &spot, &queue.order)? {
                 Handed::Over(handed) => {
+                    self.note_hot(&spot);
                     *bytes += handed.payload.len();
                     claimed.push(*handed);
                 }
@@ -222,18 +233,11 @@ impl Session<'_> {
                 best = Some(Spot { place, lane, priority, member });
             }
         }
-        self.note_hot(&key, best.as_ref());
+        if !self.hot.contains(&key) {
+            self.hot.insert(key.clone());
+        }
         self.heads.insert(key, heads);
         Ok(best)
-    }
-
-    fn note_hot(&mut self, heads: &Key, best: Option<&Spot>) {
-        let lane = best.map(|best| Key::Lane(best.lane, best.priority));
-        for key in std::iter::once(heads.clone()).chain(lane) {
-            if !self.hot.contains(&key) && self.hot.len() < 4 * LANES_AT_ONCE {
-                self.hot.push(key);
-            }
-        }
     }
 
     fn takes(&mut self, lane: u32, search: &mut Search<'_>) -> Result<bool, Fault> {

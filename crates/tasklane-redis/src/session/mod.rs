@@ -55,8 +55,8 @@ pub(crate) struct Memory {
     leases_first: bool,
     /// Old idempotency records whose tasks live: passed over.
     idempotency_skipped: usize,
-    /// Lanes that the last claims looked at: read at once by the next.
-    hot: Vec<Key>,
+    /// Lanes that the last claims took from: read at once by the next.
+    hot: HashSet<Key>,
 }
 
 pub(crate) struct Session<'a> {
@@ -75,8 +75,10 @@ pub(crate) struct Session<'a> {
     heads: HashMap<Key, Heads>,
     held: HashMap<WorkerId, i64>,
     writes: Writes,
-    /// Where claims looked.
-    hot: Vec<Key>,
+    /// Where claims looked, and the lanes that they took from.
+    hot: HashSet<Key>,
+    /// How many tasks all claims would have.
+    wanted: usize,
     missing: Vec<Read>,
     asked: HashSet<Read>,
     claimable: u64,
@@ -140,7 +142,8 @@ impl<'a> Session<'a> {
             heads: HashMap::new(),
             held: HashMap::new(),
             writes: Writes::default(),
-            hot: Vec::new(),
+            hot: HashSet::new(),
+            wanted: 0,
             missing: Vec::new(),
             asked: HashSet::new(),
             claimable: 0,
@@ -162,6 +165,9 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn finish(mut self) -> Outcome {
+        if self.is_dry() {
+            self.read_ahead();
+        }
         if self.is_missing() {
             return Outcome::Missing(self.missing);
         }
