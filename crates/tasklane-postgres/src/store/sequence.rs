@@ -33,14 +33,13 @@ impl Numbered {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).floor
     }
 
-    /// The same, or from the beginning when that is due again.
-    fn floor_now_and_then(&self) -> i64 {
+    /// The same, or all of them when that is due again.
+    fn floor_or_all(&self) -> i64 {
         let mut past = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if past.looked.is_some_and(|looked| looked.elapsed() < SETTLED_AFTER) {
             return past.floor;
         }
         past.looked = Some(Instant::now());
-        past.floor = 0;
         0
     }
 
@@ -69,10 +68,11 @@ impl Shared {
     pub(super) async fn sequence_all(&self) -> Result<Position, Fault> {
         let _look = self.looks.lock().await;
         let before = self.signals.before();
-        let news = match self.look(before.numbered).await? {
+        let after = self.numbered.floor_or_all();
+        let news = match self.look(before.numbered, after).await? {
             Some(news) => news,
             None => loop {
-                if let Some(news) = self.number(before.numbered).await? {
+                if let Some(news) = self.number(before.numbered, after).await? {
                     break news;
                 }
             },
@@ -81,11 +81,12 @@ impl Shared {
         Ok(news.head)
     }
 
-    /// What was numbered after what is known; nothing if there is something to number.
-    async fn look(&self, known: Position) -> Result<Option<News>, Fault> {
+    /// What was numbered after what is known; nothing if there is something to number after a row of
+    /// the outbox.
+    async fn look(&self, known: Position, after: i64) -> Result<Option<News>, Fault> {
         let transaction = self.pool.read().await?;
         let view = View { transaction: &transaction, shared: self };
-        let news = match view.is_behind(self.numbered.floor_now_and_then()).await {
+        let news = match view.is_behind(after).await {
             Ok(true) => Ok(None),
             Ok(false) => view.news(known).await.map(Some),
             Err(fault) => Err(fault),
@@ -95,9 +96,9 @@ impl Shared {
     }
 
     /// Numbers some of what is there, and says the same if that was all.
-    async fn number(&self, known: Position) -> Result<Option<News>, Fault> {
+    async fn number(&self, known: Position, after: i64) -> Result<Option<News>, Fault> {
         let transaction = self.pool.write().await?;
-        let news = match sequence(&transaction, &self.random, self.numbered.floor()).await {
+        let news = match sequence(&transaction, &self.random, after).await {
             Ok((_, true)) => Ok(None),
             Ok((last, false)) => {
                 self.numbered.note(last);
@@ -121,5 +122,22 @@ pub(super) async fn keep_sequencing(shared: Arc<Shared>, every: Duration) {
         if let Err(error) = shared.sequence().await {
             tracing::warn!(%error, "the feed could not be looked after; it is tried again");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outbox_is_read_from_where_it_was_settled_and_now_and_then_from_its_beginning() {
+        let numbered = Numbered::default();
+        assert_eq!(numbered.floor_or_all(), 0, "all of it at first");
+        let long_ago = Instant::now().checked_sub(SETTLED_AFTER).unwrap_or_else(Instant::now);
+        numbered.0.lock().unwrap_or_else(PoisonError::into_inner).runs.push_back((long_ago, 7));
+        numbered.note(9);
+        assert_eq!((numbered.floor(), numbered.floor_or_all()), (7, 7), "9 may have company yet");
+        numbered.0.lock().unwrap_or_else(PoisonError::into_inner).looked = Some(long_ago);
+        assert_eq!((numbered.floor_or_all(), numbered.floor_or_all()), (0, 7));
     }
 }
