@@ -140,6 +140,7 @@ DECLARE
     oldest bigint[];
     quota integer := 0;
     picked uuid[];
+    most integer;
     found_now bigint;
 BEGIN
     WHILE first <= total LOOP
@@ -200,43 +201,49 @@ BEGIN
             GET DIAGNOSTICS found_now = ROW_COUNT;
             quota := quota - found_now;
         ELSIF quota > 0 AND (lanes IS NOT NULL OR cardinality(fresh) + cardinality(delayed) > 0) THEN
-            -- Chosen among several, then locked: some more are chosen, as others may be faster.
-            IF lanes IS NULL THEN
-                SELECT array_agg(x.id) INTO picked FROM (
-                    SELECT x.id, x.ready_at, x.sequence FROM unnest(fresh) AS r CROSS JOIN LATERAL (
-                        SELECT p.id, p.ready_at, p.sequence FROM pend p
-                        WHERE p.queue = queues[r] AND p.priority = priorities[r] AND NOT p.late
-                        AND p.ready_at > greatest(afters[r], floors[r] - 1) AND p.ready_at <= untils[r]
-                        AND p.id <> ALL(beside)
-                        ORDER BY p.ready_at, p.sequence LIMIT 2 * quota + 8) x
-                    UNION ALL
-                    SELECT x.id, x.ready_at, x.sequence FROM unnest(delayed) AS r CROSS JOIN LATERAL (
-                        SELECT p.id, p.ready_at, p.sequence FROM pend p
-                        WHERE p.queue = queues[r] AND p.priority = priorities[r] AND p.late
-                        AND p.ready_at > afters[r] AND p.ready_at <= untils[r] AND p.id <> ALL(beside)
-                        ORDER BY p.ready_at, p.sequence LIMIT 2 * quota + 8) x
-                    ORDER BY ready_at, sequence LIMIT 2 * quota + 8) x;
-            ELSE
-                SELECT array_agg(x.id) INTO picked FROM (
-                    SELECT x.id, x.ready_at, x.sequence
-                    FROM generate_series(first, last) AS r CROSS JOIN unnest(lanes) AS wanted(lane)
-                    CROSS JOIN LATERAL (
-                        SELECT p.id, p.ready_at, p.sequence FROM pend p
-                        WHERE p.queue = queues[r] AND p.priority = priorities[r] AND p.lane = wanted.lane
-                        AND p.ready_at > afters[r] AND p.ready_at <= untils[r] AND p.id <> ALL(beside)
-                        ORDER BY p.ready_at, p.sequence LIMIT 2 * quota + 8) x
-                    ORDER BY x.ready_at, x.sequence LIMIT 2 * quota + 8) x;
-            END IF;
-            RETURN QUERY
-                SELECT of_stream, p.id, p.lane, p.priority, p.ready_at, p.sequence, p.expires_at,
-                       p.withheld_from, p.withheld_until, p.bytes, t.spec, p.record, t.payload
-                FROM (
-                    SELECT p.* FROM pend p WHERE p.id = ANY(picked)
-                    ORDER BY p.ready_at, p.sequence LIMIT quota FOR UPDATE SKIP LOCKED
-                ) p JOIN task t ON t.id = p.id
-                ORDER BY p.ready_at, p.sequence;
-            GET DIAGNOSTICS found_now = ROW_COUNT;
-            quota := quota - found_now;
+            -- Chosen among several, then locked: some more are chosen, as others may be faster; and again
+            -- behind these, where others hold them all.
+            LOOP
+                most := 2 * quota + 8;
+                IF lanes IS NULL THEN
+                    SELECT array_agg(x.id) INTO picked FROM (
+                        SELECT x.id, x.ready_at, x.sequence FROM unnest(fresh) AS r CROSS JOIN LATERAL (
+                            SELECT p.id, p.ready_at, p.sequence FROM pend p
+                            WHERE p.queue = queues[r] AND p.priority = priorities[r] AND NOT p.late
+                            AND p.ready_at > greatest(afters[r], floors[r] - 1) AND p.ready_at <= untils[r]
+                            AND p.id <> ALL(beside)
+                            ORDER BY p.ready_at, p.sequence LIMIT most) x
+                        UNION ALL
+                        SELECT x.id, x.ready_at, x.sequence FROM unnest(delayed) AS r CROSS JOIN LATERAL (
+                            SELECT p.id, p.ready_at, p.sequence FROM pend p
+                            WHERE p.queue = queues[r] AND p.priority = priorities[r] AND p.late
+                            AND p.ready_at > afters[r] AND p.ready_at <= untils[r] AND p.id <> ALL(beside)
+                            ORDER BY p.ready_at, p.sequence LIMIT most) x
+                        ORDER BY ready_at, sequence LIMIT most) x;
+                ELSE
+                    SELECT array_agg(x.id) INTO picked FROM (
+                        SELECT x.id, x.ready_at, x.sequence
+                        FROM generate_series(first, last) AS r CROSS JOIN unnest(lanes) AS wanted(lane)
+                        CROSS JOIN LATERAL (
+                            SELECT p.id, p.ready_at, p.sequence FROM pend p
+                            WHERE p.queue = queues[r] AND p.priority = priorities[r] AND p.lane = wanted.lane
+                            AND p.ready_at > afters[r] AND p.ready_at <= untils[r] AND p.id <> ALL(beside)
+                            ORDER BY p.ready_at, p.sequence LIMIT most) x
+                        ORDER BY x.ready_at, x.sequence LIMIT most) x;
+                END IF;
+                RETURN QUERY
+                    SELECT of_stream, p.id, p.lane, p.priority, p.ready_at, p.sequence, p.expires_at,
+                           p.withheld_from, p.withheld_until, p.bytes, t.spec, p.record, t.payload
+                    FROM (
+                        SELECT p.* FROM pend p WHERE p.id = ANY(picked)
+                        ORDER BY p.ready_at, p.sequence LIMIT quota FOR UPDATE SKIP LOCKED
+                    ) p JOIN task t ON t.id = p.id
+                    ORDER BY p.ready_at, p.sequence;
+                GET DIAGNOSTICS found_now = ROW_COUNT;
+                quota := quota - found_now;
+                EXIT WHEN quota = 0 OR coalesce(cardinality(picked), 0) < most;
+                beside := beside || picked;
+            END LOOP;
         END IF;
         first := last + 1;
     END LOOP;
@@ -247,10 +254,11 @@ END $$;
 
 -- Writes what has become of tasks: each table's rows as columns. What leaves a table goes before
 -- what enters one, so that a row is changed by leaving and entering again. Leases that are guarded were
--- not read: they have to be of these versions, of which no two leases have the same. At the end of a
--- transaction, what it tells and what it counted.
+-- not read: they have to be of these versions, of which no two leases have the same, and of these
+-- tokens: a failover that loses commits may give a number again. At the end of a transaction, what it
+-- tells and what it counted.
 CREATE OR REPLACE FUNCTION put(
-    leave_pend uuid[], leave_wait uuid[], leave_lease uuid[], guarded uuid[], guards bigint[],
+    leave_pend uuid[], leave_wait uuid[], leave_lease uuid[], guarded uuid[], guards bigint[], tokens uuid[],
     task_id uuid[], task_lane integer[], task_bytes integer[], task_ordering text[],
         task_spec bytea[], task_payload bytea[],
     pend_id uuid[], pend_queue integer[], pend_lane integer[], pend_priority smallint[],
@@ -276,7 +284,8 @@ LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = o
 DECLARE found_now bigint;
 BEGIN
     IF cardinality(guarded) > 0 THEN
-        DELETE FROM lease WHERE id = ANY(guarded) AND version = ANY(guards);
+        DELETE FROM lease
+        WHERE id = ANY(guarded) AND version = ANY(guards) AND token = ANY(tokens);
         GET DIAGNOSTICS found_now = ROW_COUNT;
         IF found_now <> cardinality(guarded) THEN
             RAISE serialization_failure USING MESSAGE = 'a lease is not what it was';

@@ -20,13 +20,14 @@ impl Held {
     pub(crate) fn note(&self, written: impl IntoIterator<Item = Subject>) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for mut subject in written {
-            if subject.task.state.lease().is_none() || subject.task.spec.ordering_key.is_some() {
+            let Some(lease) = subject.task.state.lease() else { continue };
+            if subject.task.spec.ordering_key.is_some() {
                 continue;
             }
             if held.len() >= TASKS_MAX {
                 held.clear();
             }
-            subject.guard = Some(subject.lease.version);
+            subject.guard = Some((subject.lease.version, lease.token));
             subject.payload = None;
             held.insert(subject.task.id, subject);
         }

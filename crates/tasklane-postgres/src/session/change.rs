@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use tasklane_core::lifecycle::Elapsed;
 use tasklane_core::{
-    Digest, Entry, Event, OrderingKey, Place, Priority, Sequence, Stamp, State, StateName, Task,
-    TaskId, Timestamp, trail,
+    Digest, Entry, Event, LeaseToken, OrderingKey, Place, Priority, Sequence, Stamp, State,
+    StateName, Task, TaskId, Timestamp, trail,
 };
 use tasklane_store::codec::{self, Before};
 
@@ -32,8 +32,8 @@ pub(crate) struct Subject {
     pub(crate) result: Option<Bytes>,
     /// For its trail, not written yet.
     pub(crate) entries: Vec<Entry>,
-    /// It was not read and is not locked: its lease has to be of this version still.
-    pub(crate) guard: Option<Sequence>,
+    /// It was not read and is not locked: its lease has to be of this version and token still.
+    pub(crate) guard: Option<(Sequence, LeaseToken)>,
     pub(crate) is_changed: bool,
     pub(crate) is_discarded: bool,
 }

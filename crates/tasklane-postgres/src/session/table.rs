@@ -142,6 +142,7 @@ pub(super) struct Rows {
     pub(super) leave_lease: Vec<Uuid>,
     pub(super) guarded: Vec<Uuid>,
     pub(super) guards: Vec<i64>,
+    pub(super) tokens: Vec<Uuid>,
     pub(super) leave_history: Vec<Uuid>,
     pub(super) revived: Vec<Uuid>,
     pub(super) discarded: Vec<Uuid>,
@@ -215,9 +216,10 @@ impl Rows {
     fn leave_lease(&mut self, subject: &Subject) {
         let id = uuid(subject.task.id);
         match subject.guard {
-            Some(version) => {
+            Some((version, token)) => {
                 self.guarded.push(id);
                 self.guards.push(version.0 as i64);
+                self.tokens.push(Uuid::from_bytes(*token.as_bytes()));
             }
             None => self.leave_lease.push(id),
         }

@@ -59,6 +59,7 @@ impl LastPut {
             (&rows.leave_lease, Type::UUID_ARRAY),
             (&rows.guarded, Type::UUID_ARRAY),
             (&rows.guards, Type::INT8_ARRAY),
+            (&rows.tokens, Type::UUID_ARRAY),
         ];
         parameters.extend(rows.task.parameters());
         parameters.extend(rows.pend.parameters());

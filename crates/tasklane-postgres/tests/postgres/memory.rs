@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tasklane_core::{Command, Intent, Outcome, QueueName, QueueSettings, StateName};
+use tasklane_core::{
+    Command, Intent, Names, NewTask, Outcome, Pattern, Policies, QueueName, QueueSettings,
+    Selection, StateName, TaskType, WorkerSpec,
+};
 use tasklane_store::{Store, Submission, SubmitProblem};
 
 use crate::fixture::runtime;
@@ -124,5 +127,52 @@ fn room_that_was_seen_is_not_given_away_twice() {
             }
         }
         assert_eq!(admitted, 100, "as many as there is room for, and no more");
+    });
+}
+
+#[test]
+fn a_number_that_is_given_again_does_not_settle_another_lease() {
+    let options = fresh();
+    runtime().block_on(async {
+        let (one, other) = (open(&options).await, open(&options).await);
+        let worker = register(&one).await;
+        submit(&one, 1).await;
+        let claimed = claim(&one, worker, 1).await;
+        let client = stranger(&options).await;
+        let version = client.query_one("SELECT version FROM lease", &[]).await.unwrap();
+        let version: i64 = version.get(0);
+        let end = "UPDATE lease SET ends_at = ends_at - 600000000";
+        client.batch_execute(end).await.unwrap();
+        let overdue = other.overdue(10).await.unwrap();
+        other.execute(overdue.commands).await.unwrap()[0].as_ref().unwrap();
+        assert_eq!(claim(&other, worker, 1).await.len(), 1);
+        // As after a failover that lost commits, and with them the numbers they had used.
+        let again = format!("UPDATE lease SET version = {version}");
+        client.batch_execute(&again).await.unwrap();
+        let settled = one.execute(vec![completion(&claimed[0])]).await.unwrap();
+        assert!(settled[0].is_err(), "its lease is lost: {:?}", settled[0]);
+    });
+}
+
+#[test]
+fn what_others_hold_is_passed_over_however_much_it_is() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let other = NewTask::new(TaskType::new("b").unwrap(), "1");
+        let tasks = vec![other.resolve(&Policies::default()).unwrap()];
+        store.submit(vec![Submission { tasks }]).await.unwrap().remove(0).unwrap();
+        let ids = submit(&store, 60).await;
+        let client = stranger(&options).await;
+        let hold = "BEGIN; SELECT 1 FROM pend ORDER BY ready_at, sequence LIMIT 51 FOR UPDATE";
+        client.batch_execute(hold).await.unwrap();
+        let types = Names::Matching([Pattern::Exact("a".into())].into());
+        for selection in [Selection { types, ..Selection::default() }, Selection::default()] {
+            let spec = WorkerSpec::new(selection, 10).unwrap();
+            let worker = store.register(spec).await.unwrap();
+            let claimed = claim(&store, worker, 1).await;
+            assert_eq!(claimed.len(), 1, "there are others behind");
+            assert!(ids[50..].contains(&claimed[0].task.id));
+        }
     });
 }
