@@ -54,7 +54,7 @@ pub fn serve(place: &Place) -> Result<(), Failure> {
 }
 
 /// A panic on any thread, the store's own included, must not pass for a call without an answer.
-fn end_with_the_first_panic() {
+pub(crate) fn end_with_the_first_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);

@@ -15,16 +15,38 @@
 //!
 //! The overload test (`overload`): [`http`] presses a real server with ten times what it can take,
 //! while workers go on beside.
+//!
+//! Fuzzing (`fuzz`): [`fuzz`] makes inputs that nobody would send, and checks what becomes of each.
+//!
+//! Further parts of the crash test, each against a real server: [`zombie`] stops workers past their
+//! lease and lets them go on; [`idempotency`] submits the same task many times at once while the
+//! server is killed. The soak test (`soak`): [`soak`] has tasks come and go for a long time, and
+//! measures whether anything grows. [`options`] and [`terminal`] are what they share.
+//!
+//! The network test (`net`): [`net`] puts servers, store and clients in network namespaces and cuts
+//! the links between them.
+//!
+//! Whether the ordinary tests would notice anything (`bite`): [`bite`] puts bugs into a copy of the
+//! workspace.
 
+pub mod bite;
 pub mod checker;
 pub mod child;
 pub mod content;
+pub mod faults;
+pub mod fuzz;
 pub mod history;
 pub mod http;
+pub mod idempotency;
+pub mod net;
+pub mod options;
 pub mod parent;
 mod perform;
 pub mod place;
 pub mod report;
+pub mod soak;
+pub mod terminal;
+pub mod zombie;
 
 /// Why a run could not go on; a violation of a promise is not a failure but a result.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -10,7 +10,7 @@ use tasklane_core::{
     TaskType, When, WorkerSpec,
 };
 use tasklane_store::conformance::block_on;
-use tasklane_store::{ClaimRequest, Claimed, Store, StoreError, Submission};
+use tasklane_store::{ClaimRequest, Claimed, Store, StoreError, Submission, SubmitRefusal};
 
 use crate::history::{Answer, Ending, Grant, Operation, Plan, Taken};
 use crate::place::Place;
@@ -23,7 +23,15 @@ const LARGE_BYTES: usize = 9_000;
 
 /// Makes the call and waits for its answer.
 pub(crate) fn perform(place: &Place, store: &Arc<dyn Store>, operation: &Operation) -> Answer {
-    let answer = match operation {
+    attempt(store, operation).unwrap_or_else(|error| match place.is_away(&error) {
+        true => Answer::Unknown(error.to_string()),
+        false => Answer::Trouble(error.to_string()),
+    })
+}
+
+/// The same, with the store's own error where the call failed as a whole.
+pub(crate) fn attempt(store: &Arc<dyn Store>, operation: &Operation) -> Result<Answer, StoreError> {
+    match operation {
         Operation::Register => register(store),
         Operation::Submit(plans) => submit(store, plans),
         Operation::Claim { worker, count, auto_start } => {
@@ -43,11 +51,7 @@ pub(crate) fn perform(place: &Place, store: &Arc<dyn Store>, operation: &Operati
         Operation::Retry(task) => {
             execute(store, *task, Intent::Retry { reset_attempts: true, priority: None })
         }
-    };
-    answer.unwrap_or_else(|error| match place.is_away(&error) {
-        true => Answer::Unknown(error.to_string()),
-        false => Answer::Trouble(error.to_string()),
-    })
+    }
 }
 
 fn register(store: &Arc<dyn Store>) -> Result<Answer, StoreError> {
@@ -56,9 +60,20 @@ fn register(store: &Arc<dyn Store>) -> Result<Answer, StoreError> {
 }
 
 fn submit(store: &Arc<dyn Store>, plans: &[Plan]) -> Result<Answer, StoreError> {
+    let verdicts = block_on(store.submit(vec![submission(plans)?]))?;
+    submitted(verdicts)
+}
+
+/// What is submitted for these plans.
+pub(crate) fn submission(plans: &[Plan]) -> Result<Submission, Invalid> {
     let drafts = plans.iter().map(|plan| new_task(plan)?.resolve(&Policies::default()));
-    let tasks = drafts.collect::<Result<_, Invalid>>()?;
-    let verdicts = block_on(store.submit(vec![Submission { tasks }]))?;
+    Ok(Submission { tasks: drafts.collect::<Result<_, _>>()? })
+}
+
+/// The answer to one submission.
+pub(crate) fn submitted(
+    verdicts: Vec<Result<Vec<tasklane_store::Submitted>, SubmitRefusal>>,
+) -> Result<Answer, StoreError> {
     Ok(match only(verdicts)? {
         Ok(submitted) => {
             let taken =

@@ -1,11 +1,13 @@
 //! A store alone: durable submits, claims and settles per second.
 //!
 //! `cargo run --release -p tasklane-bench --bin store -- [--store ADDRESS] [--queued N] [--batches N,N…] [--lanes N]
-//! [--payload BYTES] [--count N] [--in-flight N] [--retain] [--backup] [--only-drain]`. One caller keeps
+//! [--payload BYTES] [--count N] [--in-flight N] [--retain] [--backup] [--only-drain]
+//! [--folder PATH]`. One caller keeps
 //! `--in-flight` calls queued, as a server's micro-batching does; single tasks, 64. Each phase
 //! moves `--count` tasks in rounds no larger than the backlog, so that the backlog stays what it
 //! is called. `--retain` removes ended tasks meanwhile, `--backup` copies the store meanwhile.
 //! `--only-drain` leaves the other phases out, for a profile of what a busy server does.
+//! `--folder` is where the embedded store is made and stays; without it, it goes with the run.
 //! `--store` is `postgres://…` or `redis://…`, an empty one of the run's own; without it, it is the
 //! embedded one. `bench/run` runs the whole matrix.
 #![expect(
@@ -18,7 +20,7 @@
 mod meter;
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -41,6 +43,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Debug, Clone)]
 struct Settings {
     store: Option<String>,
+    folder: Option<PathBuf>,
     queued: usize,
     batches: Vec<usize>,
     lanes: usize,
@@ -60,14 +63,15 @@ fn main() {
             std::process::exit(2);
         }
     };
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let store = open(&settings, folder.path());
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let folder = settings.folder.as_deref().unwrap_or(temporary.path());
+    let store = open(&settings, folder);
     println!("{settings:?}");
     let drafts = Drafts::new(&settings);
     let started = Instant::now();
     drive(settings.queued, 1_000, 4, |n| submit(&store, &drafts, n, 1_000));
     println!("filled {} in {:.1} s", settings.queued, started.elapsed().as_secs_f64());
-    let backup = settings.backup.then(|| back_up(&store, folder.path()));
+    let backup = settings.backup.then(|| back_up(&store, folder));
     for batch in &settings.batches {
         measure(&store, &drafts, &settings, *batch);
     }
@@ -77,7 +81,7 @@ fn main() {
     println!("rss {} MB", rss_mb());
     drop(store);
     let started = Instant::now();
-    let store = open(&settings, folder.path());
+    let store = open(&settings, folder);
     let waiting = block_on(store.stats()).expect("stats").total(StateName::Pending);
     println!("reopened with {waiting} pending in {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
 }
@@ -311,6 +315,7 @@ fn register(store: &Arc<dyn Store>) -> WorkerId {
 fn parse(arguments: impl Iterator<Item = String>) -> Result<Settings, String> {
     let mut settings = Settings {
         store: None,
+        folder: None,
         queued: 100_000,
         batches: vec![100],
         lanes: 8,
@@ -325,6 +330,10 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Settings, String> {
     while let Some(flag) = arguments.next() {
         if flag == "--store" {
             settings.store = Some(arguments.next().ok_or("--store wants an address")?);
+            continue;
+        }
+        if flag == "--folder" {
+            settings.folder = Some(arguments.next().ok_or("--folder wants a path")?.into());
             continue;
         }
         if flag == "--batches" {

@@ -260,6 +260,13 @@ mod tests {
         for (count, share) in drawn.iter().zip([200, 800, 2_000, 7_000]) {
             assert!(count.abs_diff(share) < 200, "{drawn:?}");
         }
+        // Where shares are small, one ticket too many for the first is all that the last has.
+        let equal = Weights::new(1, 1, 1, 1).unwrap();
+        let mut drawn = [0u32; 4];
+        for _ in 0..1_000 {
+            drawn[equal.draw(|_| true, &mut random).unwrap().index()] += 1;
+        }
+        assert!(drawn.iter().all(|count| count.abs_diff(250) < 60), "{drawn:?}");
         assert_eq!(weights.draw(|p| p == Priority::Low, &mut random), Some(Priority::Low));
         assert_eq!(weights.draw(|_| false, &mut random), None);
     }

@@ -151,6 +151,21 @@ mod tests {
         assert!(make(1, 2.0, 10_000_000).is_err());
     }
 
+    #[test]
+    fn jitter_uses_the_whole_of_its_range() {
+        let mut random = SeededRandom::new(7);
+        let mut extremes = |jitter| {
+            let policy =
+                RetryPolicy::new(Backoff::Fixed, secs(100), 1.0, secs(100), jitter).unwrap();
+            let drawn = (0..1_000).map(|_| policy.delay(0, 1.0, &mut random).as_secs_f64());
+            drawn.fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(one), high.max(one)))
+        };
+        let (low, high) = extremes(Jitter::Proportional);
+        assert!(low < 91.0 && high > 109.0, "{low} to {high}");
+        let (low, high) = extremes(Jitter::Full);
+        assert!(low < 1.0 && high > 99.0, "{low} to {high}");
+    }
+
     proptest! {
         #[test]
         fn jitter_stays_in_its_range(n in 0u32..200, seed: u64, initial in 0u64..1_000, max in 1_000u64..100_000) {

@@ -4,11 +4,11 @@ use std::future::{Future, poll_fn};
 use std::task::Poll;
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Runtime};
+use deadpool_postgres::{Hook, HookError, Object, Runtime};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, SimpleQueryMessage};
 
-use crate::address::Address;
+use crate::address::{Address, notice_who_goes};
 use crate::fault::Fault;
 use crate::options::Options;
 use crate::server;
@@ -17,6 +17,10 @@ use crate::server;
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may take to be made, with all that belongs to it.
 const CREATE_MAX: Duration = Duration::from_secs(15);
+/// How long the database waits for the next statement of a transaction: the locks of one that is cut
+/// off in the middle would be in everybody's way for hours. Between two statements there is nothing but
+/// a decision and the way of a packet; what is given up too soon is tried again.
+const BETWEEN_STATEMENTS_MAX: Duration = Duration::from_secs(2);
 /// Together with others a unit waits this much less for a lock: it is soon alone if it has to be.
 const LESS_TOGETHER: u32 = 4;
 
@@ -44,6 +48,12 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(WAIT_MAX))
             .create_timeout(Some(CREATE_MAX))
+            .post_create(Hook::async_fn(|client, _| {
+                Box::pin(async move {
+                    let noticed = client.batch_execute(&notice_who_goes()).await;
+                    noticed.map_err(HookError::Backend)
+                })
+            }))
             .build()
             .map_err(|error| Fault::NoConnection(error.to_string()))?;
         let client = pool.get().await.map_err(|error| Fault::NoConnection(words(&error)))?;
@@ -52,10 +62,12 @@ impl Pool {
         let settings = |lock_time_max: Duration| {
             format!(
                 "SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout TO {lock}; \
-                 SET LOCAL statement_timeout TO {statement}; SET LOCAL jit TO off",
+                 SET LOCAL statement_timeout TO {statement}; \
+                 SET LOCAL idle_in_transaction_session_timeout TO {idle}; SET LOCAL jit TO off",
                 schema = quoted(&options.schema),
                 lock = lock_time_max.as_millis(),
                 statement = options.statement_time_max.as_millis(),
+                idle = BETWEEN_STATEMENTS_MAX.as_millis(),
             )
         };
         let plain = |lock_time_max| format!("BEGIN; {}{commits}; {CLOCK}", settings(lock_time_max));

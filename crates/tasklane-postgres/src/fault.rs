@@ -59,13 +59,17 @@ impl Fault {
         self.code().is_some_and(|code| codes.contains(&code))
     }
 
-    /// The connection broke, or the server at its other end was stopped, before the commit: nothing
-    /// was written.
+    /// The connection broke, or the server at its other end was stopped or gave it up, before the
+    /// commit: nothing was written.
     pub(crate) fn is_lost_connection(&self) -> bool {
         let Self::Postgres(error) = self else { return false };
         let broken =
             std::error::Error::source(error).is_some_and(|cause| cause.is::<std::io::Error>());
-        let stopped = [&SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN];
+        let stopped = [
+            &SqlState::ADMIN_SHUTDOWN,
+            &SqlState::CRASH_SHUTDOWN,
+            &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        ];
         error.is_closed() || broken || self.is(&stopped)
     }
 

@@ -1,6 +1,7 @@
 //! PostgreSQL servers for tests, each in a temporary folder. They end with the process that started
 //! them, however it ends.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -67,6 +68,16 @@ impl TestServer {
         }
         settings.push(format!("port={port}"));
         Self::make(folder, Care::Fast, settings)
+    }
+
+    /// The same, reached by the usual port of `address` too, from the network that it is on.
+    pub fn listening(care: Care, address: &str) -> io::Result<Self> {
+        let server = Self::make(new_folder()?, care, vec![format!("listen_addresses={address}")])?;
+        let mut permissions =
+            File::options().append(true).open(server.folder.join("data/pg_hba.conf"))?;
+        writeln!(permissions, "host all all samenet trust")?;
+        server.sql("postgres", "SELECT pg_reload_conf()")?;
+        Ok(server)
     }
 
     fn make(folder: PathBuf, care: Care, own: Vec<String>) -> io::Result<Self> {

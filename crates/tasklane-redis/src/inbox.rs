@@ -13,6 +13,10 @@ use crate::session::Session;
 const WAITING_MAX: usize = 20_000;
 /// What one write carries, unless a single call is larger: longer scripts hold up others.
 const GROUP_SIZE_MAX: usize = 500;
+/// Groups that go before a slice of bulk work that waits. Without a bound, a store that is never
+/// idle would never remove what has been kept long enough; a lifecycle is two units of groups and
+/// one of a slice, so with two, retention keeps up with groups that are full.
+const BULK_PASSED_MAX: usize = 2;
 
 /// Which calls go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +71,8 @@ struct Waiting {
     settles: VecDeque<(usize, Box<dyn Call>)>,
     ordinary: VecDeque<(usize, Box<dyn Call>)>,
     bulk: VecDeque<(usize, Box<dyn Call>)>,
+    /// Groups that went before the bulk work that waits.
+    bulk_passed: usize,
     closed: bool,
 }
 
@@ -139,6 +145,12 @@ impl Inbox {
 
 impl Waiting {
     fn group(&mut self) -> Vec<Box<dyn Call>> {
+        let idle = self.settles.is_empty() && self.ordinary.is_empty();
+        if !self.bulk.is_empty() && (idle || self.bulk_passed >= BULK_PASSED_MAX) {
+            self.bulk_passed = 0;
+            return self.bulk.pop_front().map(|(_, call)| call).into_iter().collect();
+        }
+        self.bulk_passed = if self.bulk.is_empty() { 0 } else { self.bulk_passed + 1 };
         let (mut group, mut total) = (Vec::new(), 0);
         for queue in [&mut self.settles, &mut self.ordinary] {
             while let Some((size, _)) = queue.front() {
@@ -149,9 +161,47 @@ impl Waiting {
                 group.extend(queue.pop_front().map(|(_, call)| call));
             }
         }
-        if group.is_empty() {
-            group.extend(self.bulk.pop_front().map(|(_, call)| call));
-        }
         group
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(inbox: &Inbox, class: Class) {
+        drop(inbox.call(class, 1, |_| Ok(())));
+    }
+
+    /// Whether the next group is the bulk work that waits.
+    fn is_bulk(inbox: &Inbox) -> bool {
+        let mut waiting = inbox.lock();
+        let before = waiting.bulk.len();
+        assert_eq!(waiting.group().len(), 1);
+        waiting.bulk.len() < before
+    }
+
+    #[test]
+    fn bulk_work_gets_its_turn_though_calls_keep_coming() {
+        let inbox = Inbox::default();
+        call(&inbox, Class::Bulk);
+        call(&inbox, Class::Bulk);
+        let turns: Vec<bool> = (0..6)
+            .map(|_| {
+                if inbox.lock().settles.is_empty() {
+                    call(&inbox, Class::Settle);
+                }
+                is_bulk(&inbox)
+            })
+            .collect();
+        assert_eq!(turns, [false, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn bulk_work_goes_at_once_where_nothing_else_waits() {
+        let inbox = Inbox::default();
+        call(&inbox, Class::Bulk);
+        assert!(is_bulk(&inbox));
+        assert!(inbox.lock().group().is_empty());
     }
 }

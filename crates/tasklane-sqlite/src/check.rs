@@ -90,6 +90,9 @@ impl Check<'_> {
     fn task(&mut self, loaded: &Loaded, lane: u64) -> Result<(), Fault> {
         let Loaded { key, task, admitted, .. } = loaded;
         let place = format!("task {}", task.id);
+        if task.id.row_key() != *key && !self.is_alias(*key, task)? {
+            self.find(&place, format!("its id does not lead to its row, {key}"));
+        }
         let counter = (lane, task.spec.priority.number(), task.state.name().index());
         *self.counts.entry(counter).or_default() += 1;
         match rows::trail(self.connection, *key) {
@@ -117,6 +120,13 @@ impl Check<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a task is found by its id though its row has another key.
+    fn is_alias(&self, key: i64, task: &Task) -> Result<bool, Fault> {
+        let sql = "SELECT 1 FROM alias WHERE id = ? AND task = ?";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.exists(params![task.id.as_bytes(), key])?)
     }
 
     fn expect_rows(&mut self, task: &Task, indexed: bool) {

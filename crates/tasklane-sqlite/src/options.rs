@@ -8,6 +8,10 @@ use tasklane_core::lifecycle::Rules;
 
 use crate::system::SystemClock;
 
+/// As much as the log may grow before it is copied into the database, four times: enough for tens
+/// of thousands of settles.
+const SPARE_BYTES: u64 = 16 * 1024 * 1024;
+
 /// When an answer may be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -32,6 +36,9 @@ pub struct Options {
     pub readers: usize,
     /// How long a read may take.
     pub read_time_max: Duration,
+    /// Room on the disk that is kept for settles: when the disk is full they go on with it, while
+    /// submissions are refused. 0 keeps none.
+    pub spare_bytes: u64,
     /// The store's clock; another one in tests.
     pub clock: Arc<dyn Clock>,
 }
@@ -43,6 +50,7 @@ impl Default for Options {
             rules: Rules::default(),
             readers: 2,
             read_time_max: Duration::from_secs(2),
+            spare_bytes: SPARE_BYTES,
             clock: Arc::new(SystemClock::default()),
         }
     }

@@ -7,6 +7,11 @@
 //! Ends with 0 if every promise was kept, with 1 and the ids of the tasks if one was not, and
 //! with 2 if the test itself could not run. Started as `crash child --store PLACE` it is the
 //! process that is killed.
+//!
+//! Two more tests of what crashes and pauses must not break, against a real server:
+//! `crash zombie PROGRAM [--zombies N] [--at-once N] [--lease-ms N] …` stops workers past their
+//! lease and lets them go on; `crash idempotency PROGRAM [--keys N] [--duplicates N] [--kills N] …`
+//! submits the same task many times at once. Both take `--seed`, `--store` and `--report`.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -14,11 +19,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tasklane_proof::Failure;
 use tasklane_proof::checker::{Class, Violation};
 use tasklane_proof::parent::{Engine, Observer, Outcome, Settings, run};
 use tasklane_proof::place::Place;
 use tasklane_proof::report::Report;
+use tasklane_proof::{Failure, idempotency, zombie};
 
 /// Violations of one class that are printed.
 const SHOWN_MAX: u64 = 20;
@@ -28,10 +33,14 @@ const BAR_WIDTH: u64 = 30;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).peekable();
-    let outcome = if arguments.next_if(|first| first == "child").is_some() {
-        serve(arguments).map(|()| true)
-    } else {
-        test(arguments)
+    let part = arguments.next_if(|first| !first.starts_with("--"));
+    let outcome = match part.as_deref() {
+        Some("child") => serve(arguments).map(|()| true),
+        Some("zombie") => zombie::run(arguments),
+        Some("zombie-worker") => zombie::serve(arguments).map(|()| true),
+        Some("idempotency") => idempotency::run(arguments),
+        Some(other) => Err(format!("{other} is no part of this test").into()),
+        None => test(arguments),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -118,16 +127,7 @@ impl Arguments {
                 "--look-every" => parsed.look_every = number()?,
                 "--chapter" => parsed.chapter = number()?,
                 "--servers" => parsed.servers = number()? as usize,
-                "--store" => {
-                    parsed.engine = match value.as_str() {
-                        "sqlite" => Engine::Sqlite,
-                        "postgres" => Engine::Postgres,
-                        "redis" => Engine::Redis,
-                        _ => {
-                            return Err(format!("--store {value}: sqlite, postgres, redis").into());
-                        }
-                    }
-                }
+                "--store" => parsed.engine = Engine::parse(&value)?,
                 "--report" => parsed.report = Some(value.into()),
                 "--folder" => parsed.folder = Some(value.into()),
                 _ => return Err(format!("{name} is not an option").into()),

@@ -39,9 +39,23 @@ impl Caller {
 
     /// Posts a body and waits for the answer.
     pub fn post(&mut self, path: &str, body: &Value) -> Result<Answer, Failure> {
-        let request = request(path, &body.to_string());
+        self.call(&request(path, &body.to_string()))
+    }
+
+    /// Gets what is there.
+    pub fn get(&mut self, path: &str) -> Result<Answer, Failure> {
+        self.call(&bare("GET", path))
+    }
+
+    /// Takes away what is there.
+    pub fn delete(&mut self, path: &str) -> Result<Answer, Failure> {
+        self.call(&bare("DELETE", path))
+    }
+
+    /// Sends a request as it is and waits for the answer.
+    pub fn call(&mut self, request: &[u8]) -> Result<Answer, Failure> {
         let began = Instant::now();
-        self.stream.get_mut().write_all(&request)?;
+        self.stream.get_mut().write_all(request)?;
         let (status, length) = self.head()?;
         let mut bytes = vec![0; length];
         self.stream.read_exact(&mut bytes)?;
@@ -77,6 +91,11 @@ pub fn request(path: &str, body: &str) -> Vec<u8> {
         body.len()
     )
     .into_bytes()
+}
+
+/// A request without a body.
+fn bare(method: &str, path: &str) -> Vec<u8> {
+    format!("{method} {path} HTTP/1.1\r\nhost: proof\r\n\r\n").into_bytes()
 }
 
 /// The duration that 99 of 100 do not pass.

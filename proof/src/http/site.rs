@@ -27,10 +27,20 @@ pub struct Site {
 impl Site {
     /// Starts `program` on a free port, with these settings in its environment.
     pub fn start(program: &Path, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+        Self::start_on(program, Path::new("store"), settings)
+    }
+
+    /// The same, with its store in this folder.
+    pub fn start_on(
+        program: &Path,
+        store: &Path,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("proof-").tempdir()?;
         let log = folder.path().join("log");
         let child = Command::new(program)
-            .args(["serve", "--listen", "127.0.0.1:0", "--store", "sqlite:store"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--store"])
+            .arg(format!("sqlite:{}", store.display()))
             .current_dir(folder.path())
             .envs(settings.iter().copied())
             .stdout(Stdio::null())
@@ -54,6 +64,16 @@ impl Site {
     /// What it has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Bytes that it has logged.
+    pub fn log_bytes(&self) -> u64 {
+        fs::metadata(self.folder.path().join("log")).map_or(0, |file| file.len())
+    }
+
+    /// The id of its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// Bytes of memory that it holds.

@@ -15,14 +15,15 @@ const QUIET_MAX: Duration = Duration::from_secs(60);
 /// A write of Redis is in its file, synced, before it is answered.
 const SAFE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
-pub(super) enum Database {
+/// Of one of the engines that have a server of their own.
+pub(crate) enum Database {
     Postgres(Postgres),
     Redis(Redis),
 }
 
 impl Database {
     /// A new one, if the engine has any.
-    pub(super) fn start(engine: Engine) -> Result<Option<Self>, Failure> {
+    pub(crate) fn start(engine: Engine) -> Result<Option<Self>, Failure> {
         Ok(match engine {
             Engine::Sqlite => None,
             Engine::Postgres => Some(Self::Postgres(Postgres::start(Care::Durable)?)),
@@ -31,7 +32,7 @@ impl Database {
     }
 
     /// A store that nobody has used.
-    pub(super) fn place(&self) -> Result<Place, Failure> {
+    pub(crate) fn place(&self) -> Result<Place, Failure> {
         Ok(match self {
             Self::Postgres(server) => Place::Postgres(server.new_database()?),
             Self::Redis(server) => Place::Redis(server.address()),

@@ -8,7 +8,7 @@
 //! A run is cut into chapters, each with a store and a history of its own, so that the time of a
 //! look does not grow with the length of the run.
 
-mod database;
+pub(crate) mod database;
 mod life;
 mod line;
 mod load;
@@ -64,6 +64,18 @@ pub enum Engine {
     Postgres,
     /// The same on Redis.
     Redis,
+}
+
+impl Engine {
+    /// What an argument means.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        match text {
+            "sqlite" => Ok(Self::Sqlite),
+            "postgres" => Ok(Self::Postgres),
+            "redis" => Ok(Self::Redis),
+            _ => Err(format!("--store {text}: sqlite, postgres, redis").into()),
+        }
+    }
 }
 
 /// Who watches a run.

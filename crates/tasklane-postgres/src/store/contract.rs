@@ -25,6 +25,10 @@ fn tasks(commands: &[Command]) -> HashSet<TaskId> {
     commands.iter().map(|command| command.task).collect()
 }
 
+fn workers(requests: &[ClaimRequest]) -> HashSet<WorkerId> {
+    requests.iter().map(|request| request.worker).collect()
+}
+
 /// Claims and gives what was handed out, with the numbers it was written with.
 async fn claim(
     session: &mut Session<'_>,
@@ -73,9 +77,10 @@ impl Store for PostgresStore {
         &self,
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, Vec<Result<Vec<Claimed>, WorkerRefusal>>> {
+        let kind = Kind::Claim(HashSet::new(), workers(&requests));
         let requests = Arc::new(requests);
         let units = requests.len();
-        self.write(Kind::Claim(HashSet::new()), units, move |session| {
+        self.write(kind, units, move |session| {
             let requests = Arc::clone(&requests);
             Box::pin(async move { claim(session, &requests).await })
         })
@@ -96,7 +101,7 @@ impl Store for PostgresStore {
         commands: Vec<Command>,
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, ExecutedAndClaimed> {
-        let kind = Kind::Claim(tasks(&commands));
+        let kind = Kind::Claim(tasks(&commands), workers(&requests));
         let units = commands.len().max(requests.len());
         let call = Arc::new((commands, requests));
         self.write(kind, units, move |session| {
@@ -267,6 +272,7 @@ impl Store for PostgresStore {
         self.spawn(async move {
             // Events are kept by their numbers.
             shared.sequence().await?;
+            shared.keep_partitions().await;
             shared
                 .write(1, move |session| Box::pin(async move { session.prune(&prune).await }))
                 .await

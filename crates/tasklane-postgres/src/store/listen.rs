@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio_postgres::{AsyncMessage, Connection, Socket};
 
 use super::Shared;
-use crate::address::Address;
+use crate::address::{Address, notice_who_goes};
 use crate::connection::quoted;
 use crate::tls::Encrypted;
 
@@ -40,7 +40,7 @@ async fn listen(
     let mut driver = tokio::spawn(drive(connection, Arc::clone(&heard), Arc::clone(&own)));
     let process: i32 = client.query_typed_one("SELECT pg_backend_pid()", &[]).await?.get(0);
     own.store(process, Ordering::Relaxed);
-    client.batch_execute(&format!("LISTEN {}", quoted(schema))).await?;
+    client.batch_execute(&format!("{}; LISTEN {}", notice_who_goes(), quoted(schema))).await?;
     // Something may have happened before this was heard.
     heard.notify_one();
     let tell = format!("NOTIFY {}", quoted(schema));

@@ -3,6 +3,7 @@
 mod contract;
 mod floors;
 mod listen;
+mod partitions;
 mod sequence;
 mod signal;
 mod turn;
@@ -37,6 +38,7 @@ use crate::system::{self, SharedRandom};
 use crate::view::View;
 use floors::keep_floors;
 use listen::keep_listening;
+use partitions::Partitions;
 use sequence::{Numbered, keep_sequencing};
 use signal::Signals;
 use turn::{Kind, Turns};
@@ -73,6 +75,7 @@ pub(crate) struct Shared {
     pub(crate) takers: Takers,
     /// Which rows of the outbox have been numbered.
     pub(crate) numbered: Numbered,
+    partitions: Partitions,
     commit_micros: Tally,
     commit_events: Tally,
     trouble: Mutex<Option<String>>,
@@ -290,6 +293,7 @@ impl PostgresStore {
             held: Held::default(),
             takers: Takers::default(),
             numbered: Numbered::default(),
+            partitions: Partitions::default(),
             commit_micros: Tally::default(),
             commit_events: Tally::default(),
             trouble: Mutex::default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashSet;
-use tasklane_core::TaskId;
+use tasklane_core::{TaskId, WorkerId};
 use tokio::sync::Notify;
 
 /// What a call is about.
@@ -15,21 +15,23 @@ pub(crate) enum Kind {
     Submit,
     /// These tasks.
     Execute(HashSet<TaskId>),
-    /// These tasks, then whatever is claimable, and the room of workers.
-    Claim(HashSet<TaskId>),
+    /// These tasks, then whatever is claimable, and the room of these workers.
+    Claim(HashSet<TaskId>, HashSet<WorkerId>),
     /// Nothing that another call's order could show in.
     Other,
 }
 
 impl Kind {
     /// Whether a call of this kind has to wait for one that was made before it. Claims pass over what
-    /// others of them hold.
+    /// others of them hold, but lock their workers: who would wait for such a lock waits here, where
+    /// no time runs out.
     fn waits_for(&self, earlier: &Self) -> bool {
         match (self, earlier) {
-            (Self::Claim(_), Self::Submit) => true,
+            (Self::Claim(..), Self::Submit) => true,
+            (Self::Claim(_, own), Self::Claim(_, others)) if !own.is_disjoint(others) => true,
             (
-                Self::Execute(own) | Self::Claim(own),
-                Self::Execute(others) | Self::Claim(others),
+                Self::Execute(own) | Self::Claim(own, _),
+                Self::Execute(others) | Self::Claim(others, _),
             ) => !own.is_disjoint(others),
             _ => false,
         }
@@ -95,5 +97,22 @@ impl Drop for Turn {
         line.calls.remove(&self.number);
         drop(line);
         self.turns.0.over.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_of_one_worker_come_one_after_the_other_and_those_of_others_do_not_wait() {
+        let worker = |number| WorkerId::from_bytes([number; 16]);
+        let claim = |number| Kind::Claim(HashSet::new(), HashSet::from([worker(number)]));
+        let turns = Turns::default();
+        let (first, again, other) =
+            (turns.take(claim(1)), turns.take(claim(1)), turns.take(claim(2)));
+        assert!(first.is_free() && !again.is_free() && other.is_free());
+        drop(first);
+        assert!(again.is_free());
     }
 }

@@ -8,6 +8,8 @@ mod failures;
 mod fixture;
 mod memory;
 mod model;
+mod network;
+mod partitions;
 mod requests;
 mod servers;
 mod tls;

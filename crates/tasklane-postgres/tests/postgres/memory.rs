@@ -6,7 +6,7 @@ use tasklane_core::{
     Command, Intent, Names, NewTask, Outcome, Pattern, Policies, QueueName, QueueSettings,
     Selection, StateName, TaskType, WorkerSpec,
 };
-use tasklane_store::{Store, Submission, SubmitProblem};
+use tasklane_store::{Leases, Renewal, Store, Submission, SubmitProblem};
 
 use crate::fixture::runtime;
 use crate::servers::{claim, completion, draft, fresh, open, register, stranger, submit};
@@ -174,5 +174,27 @@ fn what_others_hold_is_passed_over_however_much_it_is() {
             assert_eq!(claimed.len(), 1, "there are others behind");
             assert!(ids[50..].contains(&claimed[0].task.id));
         }
+    });
+}
+
+#[test]
+fn a_sign_of_life_writes_no_row_of_what_is_held() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let worker = register(&store).await;
+        submit(&store, 3).await;
+        let claimed = claim(&store, worker, 3).await;
+        let client = stranger(&options).await;
+        let versions = async || -> Vec<String> {
+            let rows = client.query("SELECT xmin::text FROM lease ORDER BY id", &[]).await.unwrap();
+            rows.iter().map(|row| row.get(0)).collect()
+        };
+        let before = versions().await;
+        assert_eq!((claimed.len(), before.len()), (3, 3));
+        let renewal = Renewal { worker, health: None, leases: Leases::All };
+        let renewed = store.renew(vec![renewal]).await.unwrap().remove(0).unwrap();
+        assert_eq!(renewed.held, 3);
+        assert_eq!(versions().await, before);
     });
 }

@@ -238,6 +238,26 @@ mod tests {
         assert_eq!(hundred(None).await, 100);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_small_batch_waits_a_moment_beside_another_and_not_alone() {
+        let batcher = Batcher::new(Double::default(), &TaskTracker::new(), Some(3));
+        let begun = tokio::time::Instant::now();
+        let call = |after: Duration| {
+            let batcher = Arc::clone(&batcher);
+            tokio::spawn(async move {
+                tokio::time::sleep_until(begun + after).await;
+                batcher.call(1).await.unwrap();
+                begun.elapsed()
+            })
+        };
+        let took = Duration::from_millis(20);
+        let [alone, small, joins] = [Duration::ZERO, MOMENT * 5, MOMENT * 5].map(call);
+        assert_eq!(alone.await.unwrap(), took, "nothing is under way, so nothing is waited for");
+        let ends = (small.await.unwrap(), joins.await.unwrap());
+        assert_eq!(ends, (MOMENT * 6 + took, MOMENT * 6 + took), "both in one batch");
+        assert_eq!(batcher.verb.calls.load(Ordering::Relaxed), 2);
+    }
+
     #[tokio::test]
     async fn what_nobody_waits_for_happens_and_is_taken_back() {
         for in_flight_max in [Some(1), None] {

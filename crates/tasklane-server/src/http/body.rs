@@ -215,7 +215,11 @@ fn explain<'a, T: Deserialize<'a>>(bytes: &'a [u8], error: &serde_json::Error) -
     if message.starts_with("number out of range") {
         return Refused::field(problem::OUT_OF_RANGE, "", "out-of-range", message);
     }
-    if !error.is_data() || message.starts_with("duplicate field") {
+    // A list that is longer than it may be is called trailing characters, though it is JSON.
+    let is_too_long = message == "trailing characters"
+        && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
+    let message = if is_too_long { "has too many members" } else { message };
+    if !(error.is_data() || is_too_long) || message.starts_with("duplicate field") {
         let detail = format!("{message}, at line {} column {}", error.line(), error.column());
         return Refused::new(problem::MALFORMED_JSON, detail);
     }
@@ -313,6 +317,8 @@ mod tests {
         count: Option<u32>,
         #[serde(default)]
         word: Option<Word>,
+        #[serde(default)]
+        pair: Option<[u32; 2]>,
     }
 
     #[derive(Debug, Deserialize)]
@@ -341,6 +347,8 @@ mod tests {
         is(r#"{"name":"a","count":-1}"#, "out-of-range", "/count");
         is(r#"{"name":"a","count":99999999999}"#, "out-of-range", "/count");
         is(r#"{"name":"a","count":1e999}"#, "out-of-range", "");
+        is(r#"{"name":"a","pair":[1,2,3]}"#, "validation-failed", "/pair");
+        is(r#"{"name":"a","pair":[1,2,3]} x"#, "malformed-json", "");
         is("5", "validation-failed", "");
     }
 

@@ -72,6 +72,18 @@ fn pings_are_answered_and_talk_is_ignored() {
 }
 
 #[test]
+fn a_client_that_closes_is_answered_with_its_own_code() {
+    let site = Site::new();
+    for code in [1000u16, 1001] {
+        let mut socket = Socket::open(&site, "/ws", "").unwrap();
+        socket.expect();
+        socket.send(8, &[&code.to_be_bytes(), b"bye".as_slice()].concat());
+        assert_eq!(socket.next(), Received::Closed(Some(code)));
+        assert_eq!(socket.next(), Received::Closed(None));
+    }
+}
+
+#[test]
 fn the_end_of_the_server_closes_with_its_code() {
     let site = Site::new();
     let mut socket = Socket::open(&site, "/ws", "").unwrap();

@@ -31,10 +31,10 @@ struct Spot {
 impl Session<'_> {
     pub(crate) fn claim(
         &mut self,
-        requests: Vec<ClaimRequest>,
+        requests: &[ClaimRequest],
     ) -> Result<Vec<Result<Vec<Claimed>, WorkerRefusal>>, Fault> {
         let mut bytes = 0;
-        requests.into_iter().map(|request| self.claim_one(&request, &mut bytes)).collect()
+        requests.iter().map(|request| self.claim_one(request, &mut bytes)).collect()
     }
 
     /// `bytes` is what the call has handed out.

@@ -16,7 +16,7 @@ use crate::rows;
 impl Session<'_> {
     pub(crate) fn execute(
         &mut self,
-        commands: Vec<Command>,
+        commands: &[Command],
     ) -> Result<Vec<Result<Changed, Refusal>>, Fault> {
         commands.iter().map(|command| self.execute_one(command)).collect()
     }

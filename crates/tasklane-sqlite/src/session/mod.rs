@@ -34,6 +34,7 @@ use crate::ended::Ended;
 use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::system::SystemRandom;
+use crate::writer::Spare;
 use arrival::Arrivals;
 pub(crate) use arrival::should_be_indexed;
 use sql::Statements;
@@ -85,6 +86,8 @@ pub(crate) struct Session<'c> {
     probed: Duration,
     probed_to: i64,
     buffer: Vec<u8>,
+    /// Whether there is room for more tasks.
+    pub(crate) spare: Spare,
 }
 
 /// The events of one transaction.
@@ -101,6 +104,7 @@ impl<'c> Session<'c> {
         lanes: Lanes,
         rules: Rules,
         clock: Arc<dyn Clock>,
+        spare: Spare,
     ) -> Result<Self, Fault> {
         let mut session = Self {
             connection,
@@ -130,6 +134,7 @@ impl<'c> Session<'c> {
             probed: Duration::ZERO,
             probed_to: -1,
             buffer: Vec::new(),
+            spare,
         };
         session.found()?;
         session.load()?;
@@ -144,6 +149,7 @@ impl<'c> Session<'c> {
         self.feed.count = 0;
         self.feed.events.clear();
         self.woken = Woken::default();
+        self.spare.begin();
         Ok(())
     }
 

@@ -9,19 +9,19 @@ use crate::fault::Fault;
 impl Session<'_> {
     pub(crate) fn renew(
         &mut self,
-        renewals: Vec<Renewal>,
+        renewals: &[Renewal],
     ) -> Result<Vec<Result<Renewed, WorkerRefusal>>, Fault> {
-        renewals.into_iter().map(|renewal| self.renew_one(renewal)).collect()
+        renewals.iter().map(|renewal| self.renew_one(renewal)).collect()
     }
 
-    fn renew_one(&mut self, renewal: Renewal) -> Result<Result<Renewed, WorkerRefusal>, Fault> {
+    fn renew_one(&mut self, renewal: &Renewal) -> Result<Result<Renewed, WorkerRefusal>, Fault> {
         let Some(worker) = self.hear(renewal.worker) else { return Ok(Err(WorkerRefusal::Gone)) };
-        if let Some(health) = renewal.health {
-            worker.health = Health { ..health };
+        if let Some(health) = &renewal.health {
+            worker.health = Health { ..*health };
         }
         let state = worker.state;
         let mut renewed = Renewed { state, held: 0, cancel: Vec::new(), lost: Vec::new() };
-        match renewal.leases {
+        match &renewal.leases {
             Leases::All => {
                 let mut keys: Vec<i64> = worker.leases.iter().copied().collect();
                 keys.sort_unstable();
@@ -31,7 +31,7 @@ impl Session<'_> {
             }
             Leases::These(leases) => {
                 for lease in leases {
-                    match self.key_of_lease(&lease)? {
+                    match self.key_of_lease(lease)? {
                         Some(key) => self.renew_key(key, &mut renewed),
                         None => renewed.lost.push(lease.task),
                     }

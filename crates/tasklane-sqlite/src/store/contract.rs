@@ -33,7 +33,12 @@ impl Store for SqliteStore {
         submissions: Vec<Submission>,
     ) -> Answer<'_, Vec<Result<Vec<Submitted>, SubmitRefusal>>> {
         let size = Size::of_submissions(&submissions);
-        self.write(Class::Ordinary, size, move |session| session.submit(submissions))
+        let call = self.write(Class::Ordinary, size, move |session| match session.spare.room() {
+            Ok(()) => session.submit(submissions).map(Ok),
+            // A refusal of its own: others of its group go on.
+            Err(full) => Ok(Err(full)),
+        });
+        Box::pin(async move { call.await? })
     }
 
     fn claim(
@@ -41,12 +46,12 @@ impl Store for SqliteStore {
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, Vec<Result<Vec<Claimed>, WorkerRefusal>>> {
         let size = Size::of_requests(&requests);
-        self.write(Class::Ordinary, size, move |session| session.claim(requests))
+        self.write_again(Class::Ordinary, size, move |session| session.claim(&requests))
     }
 
     fn execute(&self, commands: Vec<Command>) -> Answer<'_, Vec<Result<Changed, Refusal>>> {
         let (class, size) = (class_of(&commands), Size::of_commands(&commands));
-        self.write(class, size, move |session| session.execute(commands))
+        self.write_again(class, size, move |session| session.execute(&commands))
     }
 
     fn execute_and_claim(
@@ -55,14 +60,14 @@ impl Store for SqliteStore {
         requests: Vec<ClaimRequest>,
     ) -> Answer<'_, ExecutedAndClaimed> {
         let size = Size::of_commands(&commands).and(Size::of_requests(&requests));
-        self.write(Class::Settle, size, move |session| {
-            Ok((session.execute(commands)?, session.claim(requests)?))
+        self.write_again(Class::Settle, size, move |session| {
+            Ok((session.execute(&commands)?, session.claim(&requests)?))
         })
     }
 
     fn renew(&self, renewals: Vec<Renewal>) -> Answer<'_, Vec<Result<Renewed, WorkerRefusal>>> {
         let size = Size::of_renewals(&renewals);
-        self.write(Class::Settle, size, move |session| session.renew(renewals))
+        self.write_again(Class::Settle, size, move |session| session.renew(&renewals))
     }
 
     fn overdue(&self, limit: usize) -> Answer<'_, Overdue> {

@@ -81,7 +81,11 @@ impl SqliteStore {
             })
         };
         let writer = writer.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        outcome.recv().unwrap_or(Err(StoreError::Closed))?;
+        if let Err(error) = outcome.recv().unwrap_or(Err(StoreError::Closed)) {
+            // It may still be closing the file, and whoever opens it next must not meet it there.
+            let _ = writer.join();
+            return Err(error);
+        }
         let path = match location {
             Location::Memory => None,
             Location::File(path) => Some(path),
@@ -117,6 +121,16 @@ impl SqliteStore {
         call: impl FnOnce(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Answer<'_, T> {
         wait(self.shared.inbox.call(class, size.into(), call))
+    }
+
+    /// The same for a call that may run again: if the disk was full, with the room that is kept.
+    pub(crate) fn write_again<T: Send + 'static>(
+        &self,
+        class: Class,
+        size: impl Into<Size>,
+        call: impl FnMut(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Answer<'_, T> {
+        wait(self.shared.inbox.call_again(class, size.into(), call))
     }
 
     /// Reads on a thread and a connection of its own, for as long as it takes: readers stay free.

@@ -141,6 +141,22 @@ fn check_names_what_was_damaged_by_hand() {
 }
 
 #[test]
+fn check_finds_an_id_that_does_not_lead_to_its_task() {
+    let (_, options) = manual();
+    let store = SqliteStore::in_memory(&options).unwrap();
+    submit(&store, 3).unwrap();
+    block_on(store.write(Class::Ordinary, 1, |session| {
+        let other = TaskId::generate(1, 2, &mut tasklane_core::SeededRandom::new(3));
+        let sql = "UPDATE task SET id = ? WHERE task = (SELECT min(task) FROM task)";
+        session.connection().execute(sql, [other.as_bytes()])?;
+        Ok(())
+    }))
+    .unwrap();
+    let found = block_on(store.check()).unwrap();
+    assert!(found.iter().any(|finding| finding.problem.contains("its id")), "{found:?}");
+}
+
+#[test]
 fn a_read_that_takes_too_long_is_interrupted() {
     let folder = tempfile::tempdir().unwrap();
     let read_time_max = Duration::from_millis(50);
@@ -172,4 +188,41 @@ fn a_changed_record_of_the_audit_log_is_found() {
     block_on(store.write(Class::Ordinary, 1, change)).unwrap();
     let found = block_on(store.check()).unwrap();
     assert_eq!((found.len(), &*found[0].place), (1, "audit"), "{found:?}");
+}
+
+#[test]
+fn what_ends_tasks_goes_on_with_the_room_that_is_kept_and_submissions_wait_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { spare_bytes: 1 << 20, ..Options::default() };
+    let store = SqliteStore::open(folder.path(), &options).unwrap();
+    let spare = || std::fs::metadata(folder.path().join("spare")).unwrap().len();
+    assert_eq!(spare(), 1 << 20);
+    let mut runs = 0;
+    let settled = block_on(store.write_again(Class::Settle, 1, move |_| {
+        runs += 1;
+        if runs == 1 {
+            return Err(Fault::Refused(StoreError::Full("on purpose".into())));
+        }
+        Ok(runs)
+    }));
+    assert_eq!((settled, spare()), (Ok(2), 0), "it ran again, with the room that was kept");
+    assert!(store.status().trouble.is_some());
+    submit(&store, 1).unwrap();
+    assert_eq!((spare(), store.status().trouble), (1 << 20, None), "there is room again");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_open_that_failed_has_let_go_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tasklane.db"), "no database ".repeat(1_000)).unwrap();
+    for _ in 0..20 {
+        assert!(SqliteStore::open(folder.path(), &Options::default()).is_err());
+        let handles = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let held: Vec<_> = handles
+            .filter_map(|handle| std::fs::read_link(handle.path()).ok())
+            .filter(|path| path.starts_with(folder.path()))
+            .collect();
+        assert!(held.is_empty(), "{held:?}");
+    }
 }

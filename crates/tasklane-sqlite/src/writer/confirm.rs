@@ -16,8 +16,8 @@ use std::time::Instant;
 use tasklane_store::{Signal, StoreError};
 
 use super::Shared;
+use super::call::Work;
 use super::checkpoint::log_path;
-use super::inbox::Work;
 use crate::fault::Fault;
 use crate::options::Durability;
 use crate::schema::Location;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tasklane_store::StoreError;
 use tokio::sync::oneshot;
 
+use super::call::{Call, Repeatable, Work};
 use super::size::Size;
 use crate::fault::Fault;
 use crate::session::Session;
@@ -45,43 +46,6 @@ pub(crate) enum Class {
     Ordinary,
     /// Slices of bulk work: one at a time.
     Bulk,
-}
-
-/// A call on its way through the writer.
-pub(super) trait Work: Send {
-    /// Runs inside the transaction.
-    fn run(&mut self, session: &mut Session<'_>) -> Result<(), Fault>;
-    /// Answers after it: with the value, or with why there is none.
-    fn answer(self: Box<Self>, failed: Option<StoreError>);
-}
-
-struct Call<T, F> {
-    call: Option<F>,
-    value: Option<T>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<T, F> Work for Call<T, F>
-where
-    T: Send,
-    F: FnOnce(&mut Session<'_>) -> Result<T, Fault> + Send,
-{
-    fn run(&mut self, session: &mut Session<'_>) -> Result<(), Fault> {
-        if let Some(call) = self.call.take() {
-            self.value = Some(call(session)?);
-        }
-        Ok(())
-    }
-
-    fn answer(self: Box<Self>, failed: Option<StoreError>) {
-        let answer = match (failed, self.value) {
-            (None, Some(value)) => Ok(value),
-            (Some(error), _) => Err(error),
-            (None, None) => Err(StoreError::Closed),
-        };
-        // Nobody may be waiting any more; the call has happened all the same.
-        let _ = self.reply.send(answer);
-    }
 }
 
 struct Waiting {
@@ -168,7 +132,23 @@ impl Inbox {
         call: impl FnOnce(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> oneshot::Receiver<Result<T, StoreError>> {
         let (reply, answer) = oneshot::channel();
-        let work = Call { call: Some(call), value: None, reply };
+        self.queue(class, size, Box::new(Call::new(call, reply)));
+        answer
+    }
+
+    /// Queues a call that may run again after a transaction that failed.
+    pub(crate) fn call_again<T: Send + 'static>(
+        &self,
+        class: Class,
+        size: Size,
+        call: impl FnMut(&mut Session<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> oneshot::Receiver<Result<T, StoreError>> {
+        let (reply, answer) = oneshot::channel();
+        self.queue(class, size, Box::new(Repeatable::new(call, reply)));
+        answer
+    }
+
+    fn queue(&self, class: Class, size: Size, work: Box<dyn Work>) {
         let mut state = self.lock();
         if state.closed || state.is_full_for(class) {
             let error = if state.closed {
@@ -177,10 +157,9 @@ impl Inbox {
                 StoreError::Overloaded("too many calls are waiting".into())
             };
             drop(state);
-            Box::new(work).answer(Some(error));
-            return answer;
+            return work.answer(Some(error));
         }
-        let waiting = Waiting { work: Box::new(work), size };
+        let waiting = Waiting { work, size };
         *state.bytes_of(class) += size.bytes;
         match class {
             Class::Settle => {
@@ -202,7 +181,6 @@ impl Inbox {
         if is_enough {
             self.filled.notify_one();
         }
-        answer
     }
 
     /// Waits for calls and takes those of the next transaction: settles first, then the others as

@@ -1,11 +1,13 @@
 //! The writer: one thread, one connection, one transaction for all that arrived meanwhile.
 
+mod call;
 mod checkpoint;
 mod confirm;
 mod durable;
 mod inbox;
 mod measure;
 mod size;
+mod spare;
 mod sync;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,14 +22,15 @@ use crate::lanes::Lanes;
 use crate::options::{Durability, Options};
 use crate::schema::{self, Location};
 use crate::session::Session;
+use call::Work;
 pub(crate) use checkpoint::LOG_BYTES_MAX;
 use checkpoint::{Checkpointer, LogLength};
 use confirm::{Committed, Confirmer};
 use durable::Durable;
-use inbox::Work;
 pub(crate) use inbox::{Class, Inbox};
 pub(crate) use measure::Measure;
 pub(crate) use size::Size;
+pub(crate) use spare::Spare;
 use sync::Syncer;
 
 /// What the writer shares with the handles of its store.
@@ -113,8 +116,9 @@ pub(crate) fn run(
         Err(fault) => return opened(Err(fault.to_store_error())),
     };
     connection.set_prepared_statement_cache_capacity(64);
-    let session =
-        Session::open(&connection, shared.lanes.clone(), options.rules, options.clock.clone());
+    let (lanes, clock) = (shared.lanes.clone(), options.clock.clone());
+    let spare = Spare::keep(location, options.spare_bytes);
+    let session = Session::open(&connection, lanes, options.rules, clock, spare);
     let mut session = match session {
         Ok(session) => session,
         Err(fault) => return opened(Err(fault.to_store_error())),
@@ -134,6 +138,7 @@ pub(crate) fn run(
         Ok(confirmer) => confirmer,
         Err(fault) => return opened(Err(fault.to_store_error())),
     };
+    shared.set_trouble(session.spare.trouble());
     shared.durable.show(session.head());
     shared.durable.reached(session.head());
     shared.epoch.store(session.epoch(), Ordering::Relaxed);
@@ -219,11 +224,15 @@ impl Writer<'_, '_> {
                     self.stop_unsynced(&error);
                 }
             }
-            Err(error) => {
-                for work in group {
-                    work.answer(Some(error.clone()));
+            Err(error @ StoreError::Full(_)) if self.session.spare.give_up() => {
+                let (again, refused): (Vec<_>, Vec<_>) =
+                    group.into_iter().partition(|work| work.repeats());
+                answer_all(refused, &error);
+                if !again.is_empty() {
+                    self.run_group(again);
                 }
             }
+            Err(error) => answer_all(group, &error),
         }
     }
 
@@ -245,7 +254,7 @@ impl Writer<'_, '_> {
                 let wrote = self.session.connection().total_changes() != changes;
                 // A transaction that wrote nothing proves nothing about the disk.
                 if wrote {
-                    self.shared.set_trouble(None);
+                    self.shared.set_trouble(self.session.spare.trouble());
                 }
                 Ok(wrote)
             }
@@ -279,6 +288,12 @@ impl Writer<'_, '_> {
             });
         }
         error
+    }
+}
+
+fn answer_all(group: Vec<Box<dyn Work>>, error: &StoreError) {
+    for work in group {
+        work.answer(Some(error.clone()));
     }
 }
 

@@ -2,11 +2,17 @@
 
 /// The name that is nearest to `given`, if one is near enough.
 pub(crate) fn nearest(given: &str, names: impl Iterator<Item = String>) -> Option<String> {
-    let far = (given.chars().count() / 3).max(2);
+    let length = given.chars().count();
+    let far = (length / 3).max(2);
     // The unit at its end is what is most easily forgotten.
     let unit = format!("{given}_");
-    let far_from = |name: &str| if name.starts_with(&unit) { 1 } else { distance(given, name) };
-    let distances = names.map(|name| (far_from(&name), name));
+    let far_from = |name: &str| match name.starts_with(&unit) {
+        true => Some(1),
+        // So many at least have to be put in: a name that is far too long is not compared at all.
+        false if name.chars().count().abs_diff(length) > far => None,
+        false => Some(distance(given, name)),
+    };
+    let distances = names.filter_map(|name| Some((far_from(&name)?, name)));
     let nearest = distances.min_by(|one, other| one.0.cmp(&other.0))?;
     (nearest.0 <= far).then_some(nearest.1)
 }
@@ -51,5 +57,12 @@ mod tests {
         assert_eq!(guess("listn").as_deref(), Some("listen"));
         assert_eq!(guess("lease").as_deref(), Some("lease_ms"));
         assert_eq!(guess("colour"), None);
+    }
+
+    #[test]
+    fn a_name_without_an_end_is_not_compared() {
+        // Compared, this one would take minutes.
+        let long = "lee".repeat(1_000_000);
+        assert_eq!(nearest(&long, std::iter::repeat_n("lease_ms".to_owned(), 1_000)), None);
     }
 }

@@ -58,7 +58,8 @@ async fn serve(mut reader: Reader, mut socket: WebSocket) {
                 // Pings are answered by the socket itself; the rest is of no interest.
                 Some(Ok(Message::Text(_) | Message::Binary(_))) => continue,
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(Message::Close(_))) => return part(socket).await,
+                Some(Err(_)) | None => return,
             },
         };
         let ending = match next {
@@ -99,6 +100,13 @@ async fn send(
         () = tokio::time::sleep(engine.settings().slow_reader_after) => Err(Some(Ending::Slow)),
         () = reader.falls_behind() => Err(Some(Ending::Slow)),
     }
+}
+
+/// Lets a client go that has closed. The socket itself has an answer for it, which is sent by reading
+/// on: without it, the client would take the end for a broken connection.
+async fn part(mut socket: WebSocket) {
+    let answered = async { while let Some(Ok(_)) = socket.recv().await {} };
+    let _ = tokio::time::timeout(READER_END_WITHIN, answered).await;
 }
 
 /// Says the last words if somebody listens in time.

@@ -20,7 +20,7 @@ const TESTS: &[Row] = &[
         &["listen", "log.format"],
     ),
     (PROCESS, "signal.rs", "a_second_server_on_the_same_store_says_so_and_ends", &["store"]),
-    (PROCESS, "setting.rs", "only_lines_of_the_level_that_is_set_are_logged", &["log.level"]),
+    (PROCESS, "setting/mod.rs", "only_lines_of_the_level_that_is_set_are_logged", &["log.level"]),
     (
         PROCESS,
         "slow.rs",
@@ -36,7 +36,7 @@ const TESTS: &[Row] = &[
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/policy.rs",
         "leases_are_as_long_as_they_are_set",
         &[
             "lease_ms",
@@ -48,31 +48,31 @@ const TESTS: &[Row] = &[
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/policy.rs",
         "a_worker_is_given_back_what_it_released_when_it_is_set",
         &["withhold_ms"],
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/policy.rs",
         "timeouts_grow_as_it_is_set",
         &["timeout_growth", "timeout_growth_max_seconds"],
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/policy.rs",
         "what_kinds_of_failures_allow_and_which_kind_one_is_can_be_set",
         &["retries.*", "classify.*"],
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/policy.rs",
         "breakers_and_strain_count_as_they_are_set",
         &["breaker.*", "health.*"],
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/policy.rs",
         "policies_of_priorities_queues_and_types_count_for_their_tasks",
         &[
             "*.*.max_retries",
@@ -82,22 +82,22 @@ const TESTS: &[Row] = &[
             "*.*.retry.*",
         ],
     ),
-    (PROCESS, "setting.rs", "a_retry_comes_when_the_policy_says", &["types.*.retry.*"]),
+    (PROCESS, "setting/policy.rs", "a_retry_comes_when_the_policy_says", &["types.*.retry.*"]),
     (
         PROCESS,
-        "setting.rs",
+        "setting/queue.rs",
         "depths_count_for_all_queues_or_for_one",
         &["queue_defaults.depth_limits.*", "queues.*.depth_limits.*"],
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/queue.rs",
         "waiting_raises_tasks_as_it_is_set_for_all_queues_or_for_one",
         &["queue_defaults.aging.*", "queues.*.aging.*"],
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/queue.rs",
         "queues_draw_and_take_turns_as_it_is_set",
         &[
             "queue_defaults.order",
@@ -109,7 +109,7 @@ const TESTS: &[Row] = &[
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/retention.rs",
         "what_has_ended_is_kept_as_long_as_it_is_set",
         &[
             "retention.completed_seconds",
@@ -122,7 +122,7 @@ const TESTS: &[Row] = &[
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/retention.rs",
         "events_keys_and_workers_are_kept_as_long_as_it_is_set",
         &[
             "retention.events_seconds",
@@ -133,7 +133,7 @@ const TESTS: &[Row] = &[
     ),
     (
         PROCESS,
-        "setting.rs",
+        "setting/mod.rs",
         "a_call_that_does_not_end_holds_up_the_end_as_long_as_it_is_set",
         &["limits.shutdown_ms"],
     ),

@@ -1,0 +1,69 @@
+# How much each proof does: in `make test`, and when it is called by its own name. Lowering one needs
+# a decision record in docs/adr/.
+
+# Steps of stores against a naive model. The gate runs a million in memory and 100,000 on each other store
+# as ordinary tests, and so many behind a pooler.
+SIM_STEPS_short     = 1000000
+SIM_STEPS_long      = 100000000
+POOLER_STEPS_short  = 10000
+POOLER_STEPS_long   = 100000
+
+# Kills of a process that holds the embedded store; of servers that share a database, and their tasks.
+CRASH_RESTARTS_short = 200
+CRASH_RESTARTS_long  = 10000
+CRASH_SERVERS_short  = 30
+CRASH_SERVERS_long   = 1000
+CRASH_TASKS_short    = 5000
+CRASH_TASKS_long     = 200000
+
+# Workers stopped beyond their leases; keys, how often each is used, and kills of the server meanwhile.
+ZOMBIE_STOPS_short           = 20
+ZOMBIE_STOPS_long            = 5000
+IDEMPOTENCY_KEYS_short       = 200
+IDEMPOTENCY_KEYS_long        = 10000
+IDEMPOTENCY_DUPLICATES_short = 50
+IDEMPOTENCY_DUPLICATES_long  = 50
+IDEMPOTENCY_KILLS_short      = 5
+IDEMPOTENCY_KILLS_long       = 500
+
+# Seconds of tasks that come and go beside an open snapshot of PostgreSQL.
+CHURN_SECONDS_short = 42
+CHURN_SECONDS_long  = 600
+
+# Calls made of each description in the OpenAPI document. The short form makes the same calls each
+# time, so that a change is judged by itself; the long form makes others, and prints their seed.
+CONTRACT_EXAMPLES_short = 10
+CONTRACT_EXAMPLES_long  = 1000
+CONTRACT_SEED_short     = 3
+CONTRACT_SEED_long      =
+
+OVERLOAD_SECONDS_short = 2
+OVERLOAD_SECONDS_long  = 60
+OVERLOAD_ROUNDS_short  = 3
+OVERLOAD_ROUNDS_long   = 5
+
+SLOW_IDLE_short     = 10000
+SLOW_IDLE_long      = 15000
+SLOW_DRIPPING_short = 1000
+SLOW_DRIPPING_long  = 3000
+
+# Bugs that are put in, of the areas named, or all of them (no number).
+BITE_short = --area core --sample 3 --seed 1
+BITE_long  =
+
+# Operations of the trace whose every call to the disk fails in turn, how many of these calls are tried,
+# and at how many places files are damaged.
+FAULTS_short = --operations 400 --points 400 --damage 400 --seed 31
+FAULTS_long  = --operations 5000 --points all --damage all
+
+# Cuts of the network between servers, store and workers, on each of the two stores.
+NET_short = --cuts 8 --seed 1
+NET_long  = --cuts 1000
+
+# Tasks that come and go.
+SOAK_short = --seconds 25 --seed 1
+SOAK_long  = --lifecycles 50000000
+
+# Inputs that nobody would send: the same ones each time, or others for so long on each target.
+FUZZ_short = --seed 6
+FUZZ_long  = --seconds 600

@@ -1,0 +1,180 @@
+//! Do the tests bite? Puts bugs into a copy of the workspace, one at a time, and runs the ordinary
+//! tests on each.
+//!
+//! `cargo run --release -p tasklane-proof --bin bite -- [--only BUG,BUG] [--area AREA,AREA]
+//! [--sample N] [--seed S] [--report FILE] [--folder FOLDER] [--list]`
+//!
+//! In the workspace's folder. The copy and what is compiled of it are kept in FOLDER, by default
+//! below the target folder. `--report` writes JSON, and a table beside it.
+//!
+//! Ends with 0 if every bug was caught, with 1 if one survived, and with 2 if the test itself could
+//! not run: also if the catalogue is stale, or if the tests fail without a bug.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tasklane_proof::Failure;
+use tasklane_proof::bite::cargo::Cargo;
+use tasklane_proof::bite::catalogue::{Bug, Catalogue};
+use tasklane_proof::bite::report::{Report, told};
+use tasklane_proof::bite::tree::Tree;
+use tasklane_proof::bite::trial::{Observer, Trial, Verdict, run};
+
+const BAR_WIDTH: usize = 30;
+
+fn main() -> ExitCode {
+    match test(std::env::args().skip(1)) {
+        Ok(report) if report.unusable() > 0 => ExitCode::from(2),
+        Ok(report) if report.survived() > 0 => ExitCode::from(1),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("bite: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn test(arguments: impl Iterator<Item = String>) -> Result<Report, Failure> {
+    let options = Arguments::parse(arguments)?;
+    let workspace = std::env::current_dir()?;
+    let mut catalogue = Catalogue::read(&workspace.join("proof/bite"))?;
+    let of = catalogue.bugs.len();
+    if !options.areas.is_empty() {
+        catalogue.keep_areas(&options.areas)?;
+    }
+    if !options.only.is_empty() {
+        catalogue.keep_named(&options.only)?;
+    }
+    catalogue.keep_sample(options.sample, options.seed);
+    if options.list {
+        for bug in &catalogue.bugs {
+            println!("{:<36} {:<10} {}", bug.name, bug.area, bug.class);
+        }
+        return Ok(Report { seed: options.seed, of, trials: Vec::new() });
+    }
+    println!("bite: {} of {of} bugs, seed {}", catalogue.bugs.len(), options.seed);
+    let started = Instant::now();
+    let tree = Tree::copy(&workspace, &options.folder.join("tree"))?;
+    let cargo = Cargo::new(tree.folder(), &options.folder.join("build"));
+    let mut progress = Progress { done: 0, of: catalogue.bugs.len(), bar: is_watched() };
+    let trials = run(&catalogue, &tree, &cargo, &mut progress)?;
+    let report = Report { seed: options.seed, of, trials };
+    if let Some(file) = &options.report {
+        write(&report, file)?;
+    }
+    println!("\n{}", report.to_markdown());
+    conclude(&report, started.elapsed());
+    Ok(report)
+}
+
+fn write(report: &Report, file: &Path) -> Result<(), Failure> {
+    std::fs::write(file, report.to_json())?;
+    std::fs::write(file.with_extension("md"), report.to_markdown())?;
+    Ok(())
+}
+
+fn conclude(report: &Report, took: Duration) {
+    for trial in &report.trials {
+        match &trial.verdict {
+            Verdict::Caught(_) => {}
+            Verdict::Survived => eprintln!("bite: {} survived: {}", trial.bug.name, trial.bug.why),
+            Verdict::Unusable(why) => eprintln!("bite: {} is no bug: {why}", trial.bug.name),
+        }
+    }
+    let (caught, tried) = (report.caught(), report.trials.len());
+    let minutes = took.as_secs_f64() / 60.0;
+    match (report.unusable(), report.survived()) {
+        (0, 0) => println!("bite: all {tried} bugs were caught, in {minutes:.1} min"),
+        (0, survived) => println!("bite: {survived} of {tried} bugs survived"),
+        (unusable, _) => {
+            println!("bite: {unusable} of {tried} bugs are none; {caught} were caught")
+        }
+    }
+}
+
+fn is_watched() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+struct Arguments {
+    only: Vec<String>,
+    areas: Vec<String>,
+    sample: usize,
+    seed: u64,
+    report: Option<PathBuf>,
+    folder: PathBuf,
+    list: bool,
+}
+
+impl Arguments {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+        let mut parsed = Self {
+            only: Vec::new(),
+            areas: Vec::new(),
+            sample: usize::MAX,
+            seed: since.as_micros() as u64,
+            report: None,
+            folder: std::env::current_dir()?.join(target).join("bite"),
+            list: false,
+        };
+        while let Some(name) = arguments.next() {
+            if name == "--list" {
+                parsed.list = true;
+                continue;
+            }
+            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("{name} {value}: no number"));
+            let names = || value.split(',').map(str::to_owned).collect();
+            match name.as_str() {
+                "--only" => parsed.only = names(),
+                "--area" => parsed.areas = names(),
+                "--sample" => parsed.sample = number()? as usize,
+                "--seed" => parsed.seed = number()?,
+                "--report" => parsed.report = Some(value.into()),
+                "--folder" => parsed.folder = std::path::absolute(&value)?,
+                _ => return Err(format!("{name} is not an option").into()),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// A bar on a terminal, and a line for each bug that was tried.
+struct Progress {
+    done: usize,
+    of: usize,
+    bar: bool,
+}
+
+impl Progress {
+    fn line(&self, text: &str) {
+        let clear = if self.bar { "\r\x1b[K" } else { "" };
+        println!("{clear}bite: {text}");
+    }
+}
+
+impl Observer for Progress {
+    fn passed(&mut self, suite: &str, took: Duration) {
+        self.line(&format!("{suite} passes without a bug, {:.1} s", took.as_secs_f64()));
+    }
+
+    fn begins(&mut self, bug: &Bug) {
+        if self.bar {
+            let filled = (self.done * BAR_WIDTH / self.of.max(1)).min(BAR_WIDTH);
+            let (full, empty) = ("#".repeat(filled), " ".repeat(BAR_WIDTH - filled));
+            print!("\r\x1b[K[{full}{empty}] {}/{} {}", self.done, self.of, bug.name);
+            let _ = std::io::stdout().flush();
+        }
+    }
+
+    fn tried(&mut self, trial: &Trial) {
+        self.done += 1;
+        let (by, tests) = told(&trial.verdict);
+        let (done, of, took) = (self.done, self.of, trial.took.as_secs_f64());
+        self.line(&format!("{done}/{of} {}: {by} ({tests} tests, {took:.1} s)", trial.bug.name));
+    }
+}

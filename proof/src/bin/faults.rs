@@ -1,0 +1,205 @@
+//! The faults test: a disk that fails, a disk that is full, files that are damaged.
+//!
+//! `cargo run --release -p tasklane-proof --bin faults -- --server PATH [--operations N]
+//! [--points N|all] [--damage N|all] [--seed S] [--report FILE] [--folder FOLDER] [--processes N]
+//! [--disk failing|lying]`
+//!
+//! On a lying disk syncs do nothing, which no store survives: that shows that the test can fail.
+//! Mounts a small file system, so it must be run by root. Ends with 0 if every promise was kept, with
+//! 1 if one was not, and with 2 if the test itself could not run. Started as `faults child PART` it is
+//! one of the processes that try points.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use tasklane_proof::Failure;
+use tasklane_proof::faults::damage::{self, Damage};
+use tasklane_proof::faults::disk_error::{self, Trace};
+use tasklane_proof::faults::disk_full::{self, Full};
+use tasklane_proof::faults::{Settings, Share, Tally, end_with_the_first_panic, fast_folder};
+
+/// What is wrong is printed up to this many lines.
+const SHOWN_MAX: usize = 20;
+/// Points between two signs of progress.
+const SHOW_EVERY: u64 = 25;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).peekable();
+    let outcome = if arguments.next_if(|first| first == "child").is_some() {
+        end_with_the_first_panic();
+        let part = arguments.next().unwrap_or_default();
+        Arguments::parse(arguments).and_then(|options| serve(&part, &options)).map(|()| true)
+    } else {
+        Arguments::parse(arguments).and_then(|options| test(&options))
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(failure) => {
+            eprintln!("faults: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn serve(part: &str, options: &Arguments) -> Result<(), Failure> {
+    let (Some(folder), Some(share)) = (&options.folder, options.share) else {
+        return Err("a child needs --folder and --share".into());
+    };
+    let (seed, points) = (options.seed, options.points);
+    match part {
+        "fail" => {
+            let (operations, lies) = (options.operations, options.lies);
+            let trace = Trace { seed, operations, points, lies };
+            disk_error::serve(&trace, folder, share)
+        }
+        "damage" => damage::serve(&Damage { seed, points }, folder, share),
+        _ => Err(format!("{part} is no part of this test").into()),
+    }
+}
+
+/// Runs the three parts; whether every promise was kept.
+fn test(options: &Arguments) -> Result<bool, Failure> {
+    let began = Instant::now();
+    let server = options.server.as_ref().ok_or("--server PATH is missing")?;
+    let server = server.canonicalize().map_err(|e| format!("{}: {e}", server.display()))?;
+    let parent = options.folder.clone().unwrap_or_else(fast_folder);
+    let folder = tempfile::Builder::new().prefix("faults-").tempdir_in(parent)?;
+    let settings = Settings {
+        program: std::env::current_exe()?,
+        folder: folder.path().to_owned(),
+        seed: options.seed,
+        operations: options.operations,
+        points: options.points,
+        damage: options.damage,
+        lies: options.lies,
+        processes: options.processes,
+    };
+    println!("faults: {} operations, seed {}", settings.operations, settings.seed);
+    let failed = settings.fail(&progress("a disk that fails"))?;
+    conclude("a disk that fails", &failed);
+    let full = disk_full::run(&server, folder.path())?;
+    conclude_full(&full);
+    let damaged = settings.damage(&progress("damaged files"))?;
+    conclude("damaged files", &damaged);
+    let wrong = failed.wrong.len() + full.wrong.len() + damaged.wrong.len();
+    if let Some(file) = &options.report {
+        let report = json!({"seed": options.seed, "operations": options.operations,
+            "disk_error": failed.classes, "disk_error_wrong": failed.wrong.len(),
+            "full_submitted": full.submitted, "full_refused": full.refused,
+            "full_settled": full.settled, "full_wrong": full.wrong.len(),
+            "room_after_ms": full.room_after.as_millis() as u64,
+            "damage": damaged.classes, "damage_wrong": damaged.wrong.len(),
+            "seconds": began.elapsed().as_secs()});
+        std::fs::write(file, format!("{report:#}\n"))?;
+    }
+    let took = began.elapsed().as_secs_f64();
+    if wrong == 0 {
+        let points = failed.points() + damaged.points();
+        println!("faults: every promise was kept: {points} points in {took:.1} s");
+        return Ok(true);
+    }
+    let kept = folder.keep();
+    println!("faults: BROKEN: {wrong} times, seed {}; see {}", options.seed, kept.display());
+    Ok(false)
+}
+
+fn conclude(part: &str, tally: &Tally) {
+    let classes: Vec<_> =
+        tally.classes.iter().map(|(class, count)| format!("{count} {class}")).collect();
+    println!("faults: {part}: {} points: {}", tally.points(), classes.join(", "));
+    accuse(part, &tally.wrong);
+}
+
+fn conclude_full(full: &Full) {
+    println!(
+        "faults: a full disk: {} tasks taken, {} refused; {} results taken meanwhile; \
+         submissions again {} ms after there was room",
+        full.submitted,
+        full.refused,
+        full.settled,
+        full.room_after.as_millis()
+    );
+    accuse("a full disk", &full.wrong);
+}
+
+fn accuse(part: &str, wrong: &[String]) {
+    for wrong in wrong.iter().take(SHOWN_MAX) {
+        eprintln!("faults: {part}: {wrong}");
+    }
+    if !wrong.is_empty() {
+        println!("faults: {part}: {} things are wrong", wrong.len());
+    }
+}
+
+/// A number that rewrites itself, on a terminal.
+fn progress(part: &'static str) -> impl Fn(u64) + Sync {
+    let shows = std::io::stdout().is_terminal();
+    move |count| {
+        if shows && count.is_multiple_of(SHOW_EVERY) {
+            print!("\r{part}: {count}\r");
+            let _ = std::io::stdout().flush();
+        }
+    }
+}
+
+struct Arguments {
+    server: Option<PathBuf>,
+    operations: u64,
+    points: Option<u64>,
+    damage: Option<u64>,
+    seed: u64,
+    report: Option<PathBuf>,
+    folder: Option<PathBuf>,
+    lies: bool,
+    processes: u64,
+    share: Option<Share>,
+}
+
+impl Arguments {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let mut parsed = Self {
+            server: None,
+            operations: 400,
+            points: Some(400),
+            damage: Some(400),
+            seed: since.as_micros() as u64,
+            report: None,
+            folder: None,
+            lies: false,
+            processes: 2,
+            share: None,
+        };
+        while let Some(name) = arguments.next() {
+            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("{name} {value}: no number"));
+            let all_or = || if value == "all" { Ok(None) } else { number().map(Some) };
+            match name.as_str() {
+                "--server" => parsed.server = Some(value.into()),
+                "--operations" => parsed.operations = number()?.max(1),
+                "--points" => parsed.points = all_or()?,
+                "--damage" => parsed.damage = all_or()?,
+                "--seed" => parsed.seed = number()?,
+                "--report" => parsed.report = Some(value.into()),
+                "--folder" => parsed.folder = Some(value.into()),
+                "--disk" => parsed.lies = value == "lying",
+                "--processes" => parsed.processes = number()?.max(1),
+                "--share" => parsed.share = Some(share(&value)?),
+                _ => return Err(format!("{name} is not an option").into()),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+fn share(text: &str) -> Result<Share, Failure> {
+    let numbers = text.split('/').map(str::parse).collect::<Result<Vec<u64>, _>>()?;
+    match numbers.as_slice() {
+        [number, of, skip] if *of > 0 => Ok(Share { number: *number, of: *of, skip: *skip }),
+        _ => Err(format!("{text} is no share").into()),
+    }
+}

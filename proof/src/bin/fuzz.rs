@@ -1,0 +1,177 @@
+//! Fuzzing: inputs that nobody would send, made of real ones.
+//!
+//! `cargo run --release -p tasklane-proof --bin fuzz -- [--target NAME] [--inputs N | --seconds N]
+//! [--seed S] [--report FILE] [--program FILE] [--corpus FOLDER] [--keep FOLDER] [--trace FILE]`
+//!
+//! Without a number it is the short form. `--seconds` are those of each target. A failing input is
+//! kept in a file; `--replay FILE --target NAME` checks it again.
+//!
+//! Ends with 0 if every property held, with 1 if one did not, and with 2 if the test itself could
+//! not run.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tasklane_proof::Failure;
+use tasklane_proof::fuzz::ground::Ground;
+use tasklane_proof::fuzz::run::{Plan, Tally, Until, replay, run};
+use tasklane_proof::fuzz::target::TARGETS;
+use tasklane_proof::fuzz::watch::note_panics;
+use tasklane_proof::fuzz::{Target, corpus};
+
+/// How often progress is shown.
+const SHOW_EVERY: Duration = Duration::from_millis(200);
+
+fn main() -> ExitCode {
+    match fuzz() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(failure) => {
+            eprintln!("fuzz: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether every property held.
+fn fuzz() -> Result<bool, Failure> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    let targets: Vec<&Target> = match &options.target {
+        None => TARGETS.iter().collect(),
+        Some(name) => {
+            let names = TARGETS.map(|target| target.name).join(", ");
+            let found = TARGETS.iter().find(|target| target.name == name);
+            vec![found.ok_or_else(|| format!("--target {name}: one of {names}"))?]
+        }
+    };
+    note_panics();
+    let mut ground = Ground::new(&options.program)?;
+    if let Some(file) = &options.replay {
+        let [target] = targets[..] else { return Err("--replay needs --target NAME".into()) };
+        let tally = replay(target, &mut ground, &options.plan, &std::fs::read(file)?)?;
+        return Ok(conclude(&[(target.name, tally)], &options));
+    }
+    println!("fuzz: {} targets, seed {}", targets.len(), options.plan.seed);
+    let mut tallies = Vec::new();
+    for target in targets {
+        let mut progress = Progress::new(target.name);
+        let tally = run(target, &mut ground, &options.plan, &mut |tally| progress.show(tally))?;
+        progress.end();
+        summarize(target.name, &tally);
+        if tally.found.is_empty() && !tally.is_telling() {
+            return Err(format!("{}: nothing was taken, or nothing refused", target.name).into());
+        }
+        tallies.push((target.name, tally));
+    }
+    if let Some(file) = &options.report {
+        let seen = tallies.iter().map(|(name, tally)| ((*name).to_owned(), tally.to_json()));
+        let report = json!({"seed": options.plan.seed, "targets": seen.collect::<serde_json::Map<String, Value>>()});
+        std::fs::write(file, report.to_string())?;
+    }
+    Ok(conclude(&tallies, &options))
+}
+
+struct Options {
+    target: Option<String>,
+    replay: Option<PathBuf>,
+    report: Option<PathBuf>,
+    program: PathBuf,
+    plan: Plan,
+}
+
+impl Options {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let plan = Plan {
+            until: Until::Short,
+            seed: since.as_micros() as u64,
+            corpus: corpus::own(),
+            keep: std::env::temp_dir().join("tasklane-fuzz"),
+            trace: None,
+        };
+        // Both are built into one folder.
+        let program = std::env::current_exe()?.with_file_name("tasklane");
+        let mut parsed = Self { target: None, replay: None, report: None, program, plan };
+        while let Some(name) = arguments.next() {
+            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
+            let number = || value.parse::<u64>().map_err(|_| format!("{name} {value}: no number"));
+            match name.as_str() {
+                "--inputs" => parsed.plan.until = Until::Inputs(number()?),
+                "--seconds" => parsed.plan.until = Until::Time(Duration::from_secs(number()?)),
+                "--seed" => parsed.plan.seed = number()?,
+                "--target" => parsed.target = Some(value),
+                "--replay" => parsed.replay = Some(value.into()),
+                "--report" => parsed.report = Some(value.into()),
+                "--program" => parsed.program = value.into(),
+                "--corpus" => parsed.plan.corpus = value.into(),
+                "--keep" => parsed.plan.keep = value.into(),
+                "--trace" => parsed.plan.trace = Some(value.into()),
+                _ => return Err(format!("{name} is not an option").into()),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// A line that rewrites itself on a terminal, nothing elsewhere.
+struct Progress {
+    name: &'static str,
+    shown: Option<Instant>,
+    is_terminal: bool,
+}
+
+impl Progress {
+    fn new(name: &'static str) -> Self {
+        Self { name, shown: None, is_terminal: std::io::stdout().is_terminal() }
+    }
+
+    fn show(&mut self, tally: &Tally) {
+        if !self.is_terminal || self.shown.is_some_and(|shown| shown.elapsed() < SHOW_EVERY) {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        print!("\r{}: {} inputs", self.name, tally.inputs);
+        let _ = std::io::stdout().flush();
+    }
+
+    fn end(&self) {
+        if self.shown.is_some() {
+            print!("\r");
+        }
+    }
+}
+
+fn summarize(name: &str, tally: &Tally) {
+    println!(
+        "fuzz: {name:<7} {:>8} inputs in {:>5.1} s: {} taken, {} refused, {} waiting; slowest \
+         {:.1} ms, {} MiB",
+        tally.inputs,
+        tally.took.as_secs_f64(),
+        tally.taken,
+        tally.refused,
+        tally.waits,
+        tally.slowest.as_secs_f64() * 1e3,
+        tally.peak_bytes >> 20
+    );
+}
+
+fn conclude(tallies: &[(&'static str, Tally)], options: &Options) -> bool {
+    let mut held = true;
+    for (name, tally) in tallies {
+        for found in &tally.found {
+            held = false;
+            eprintln!("fuzz: {name}: {}", found.what);
+            eprintln!("fuzz: replay with --target {name} --replay {}", found.file.display());
+        }
+    }
+    let inputs: u64 = tallies.iter().map(|(_, tally)| tally.inputs).sum();
+    let seed = options.plan.seed;
+    match held {
+        true => println!("fuzz: {inputs} inputs: no panic, none over 100 ms, every property held"),
+        false => println!("fuzz: BROKEN after {inputs} inputs, seed {seed}"),
+    }
+    held
+}

@@ -1,0 +1,89 @@
+//! The faults test (`faults`): what the embedded store does when its disk fails, is full, or has
+//! changed what was written.
+//!
+//! - [`disk_error`] every call to the disk fails once, and then the power goes
+//! - [`disk_full`] a real server on a small disk
+//! - [`damage`] files that are cut, and bits that are turned
+//! - `shim` a disk that fails, loaded into a process; `crew` the processes that try points; `world`
+//!   who calls meanwhile; `files` what a store consists of
+
+mod crew;
+pub mod damage;
+pub mod disk_error;
+pub mod disk_full;
+mod files;
+mod shim;
+mod world;
+
+use std::path::{Path, PathBuf};
+
+use crate::Failure;
+use crew::Crew;
+pub use crew::{Share, Tally};
+
+/// Where and how much is tried.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// This program: it is a process of a crew when its first argument says so.
+    pub program: PathBuf,
+    /// Where stores are made; must be there.
+    pub folder: PathBuf,
+    /// What everything follows from.
+    pub seed: u64,
+    /// Operations of the sequence during which the disk fails.
+    pub operations: u64,
+    /// Calls to the disk that fail; all of them if there is none.
+    pub points: Option<u64>,
+    /// Places that are damaged; all of them if there is none.
+    pub damage: Option<u64>,
+    /// The disk that fails lies instead: this must not go well.
+    pub lies: bool,
+    /// How many processes share the points.
+    pub processes: u64,
+}
+
+impl Settings {
+    /// Makes the disk fail.
+    pub fn fail(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Tally, Failure> {
+        let folder = self.folder("fail")?;
+        let shim = Some(shim::Shim::build(&self.folder)?);
+        let operations = self.operations.to_string();
+        let mut arguments = self.arguments("fail", self.points);
+        arguments.extend(["--operations".into(), operations]);
+        if self.lies {
+            arguments.extend(["--disk".into(), "lying".into()]);
+        }
+        let (program, processes) = (self.program.as_path(), self.processes);
+        Crew { program, arguments, folder, shim, processes }.run(progress)
+    }
+
+    /// Damages files.
+    pub fn damage(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Tally, Failure> {
+        let (folder, arguments) = (self.folder("damage")?, self.arguments("damage", self.damage));
+        let (program, processes) = (self.program.as_path(), self.processes);
+        Crew { program, arguments, folder, shim: None, processes }.run(progress)
+    }
+
+    fn folder(&self, name: &str) -> Result<PathBuf, Failure> {
+        let folder = self.folder.join(name);
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+
+    fn arguments(&self, part: &str, points: Option<u64>) -> Vec<String> {
+        let points = points.map_or_else(|| "all".into(), |points| points.to_string());
+        let arguments = ["child", part, "--seed", &self.seed.to_string(), "--points", &points];
+        arguments.map(String::from).to_vec()
+    }
+}
+
+/// A process of a crew dies of the first panic on any of its threads, the store's own included.
+pub fn end_with_the_first_panic() {
+    crate::child::end_with_the_first_panic();
+}
+
+/// Where files are written fast: in memory, where there is such a place.
+pub fn fast_folder() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+}

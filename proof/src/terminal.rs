@@ -1,0 +1,56 @@
+//! How far a proof is: a bar that rewrites itself on a terminal, a line now and then elsewhere.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+const BAR_WIDTH: u64 = 30;
+/// How often a terminal is written to.
+const BAR_EVERY: Duration = Duration::from_millis(100);
+/// How often anything else is.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// The progress of one proof.
+#[derive(Debug)]
+pub struct Progress {
+    name: &'static str,
+    what: &'static str,
+    of: u64,
+    bar: bool,
+    shown_at: Instant,
+}
+
+impl Progress {
+    /// Of the proof `name`, which does so much of `what`.
+    pub fn new(name: &'static str, what: &'static str, of: u64) -> Self {
+        let bar = std::io::stdout().is_terminal();
+        Self { name, what, of: of.max(1), bar, shown_at: Instant::now() }
+    }
+
+    /// So much is done; `more` says how it goes.
+    pub fn show(&mut self, done: u64, more: &str) {
+        let Self { name, what, of, .. } = *self;
+        if self.shown_at.elapsed() < if self.bar { BAR_EVERY } else { LINE_EVERY } {
+            return;
+        }
+        self.shown_at = Instant::now();
+        if self.bar {
+            let filled = (done.min(of) * BAR_WIDTH / of) as usize;
+            let empty = BAR_WIDTH as usize - filled;
+            print!(
+                "\r[{}{}] {done}/{of} {what}{more}\x1b[K",
+                "#".repeat(filled),
+                " ".repeat(empty)
+            );
+        } else {
+            println!("{name}: {done}/{of} {what}{more}");
+        }
+        let _ = std::io::stdout().flush();
+    }
+
+    /// Leaves the terminal to what is said next.
+    pub fn end(&self) {
+        if self.bar {
+            print!("\r\x1b[K");
+        }
+    }
+}
