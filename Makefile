@@ -9,8 +9,8 @@ count = $($(1)_$(FORM))
 
 # Where programs are built: the server as it is released, and what tests it from outside.
 TARGET = $(abspath $(or $(CARGO_TARGET_DIR),target))
-PROOFS = $(TARGET)/release
-TASKLANE = $(PROOFS)/tasklane
+TASKLANE = $(TARGET)/release/tasklane
+PROOF = $(TARGET)/release/proof
 # Programs of others that only tests use.
 TOOLS = $(TARGET)/test-tools
 
@@ -51,20 +51,20 @@ release:
 postgres: tools release
 	TASKLANE_TEST_STORE=postgres cargo test --workspace --all-features --locked --test http
 	TASKLANE_TEST_POOLER=yes TASKLANE_MODEL_STEPS=$(call count,POOLER_STEPS) cargo test --workspace --all-features --locked --test postgres
-	$(PROOFS)/crash --store postgres --restarts $(call count,CRASH_SERVERS) --tasks $(call count,CRASH_TASKS)
-	$(PROOFS)/churn $(call count,CHURN_SECONDS)
+	$(PROOF) crash --store postgres --restarts $(call count,CRASH_SERVERS) --tasks $(call count,CRASH_TASKS)
+	$(PROOF) churn $(call count,CHURN_SECONDS)
 
 # The server's tests on Redis, and several servers that are killed, with their Redis.
 redis: tools release
 	TASKLANE_TEST_STORE=redis cargo test --workspace --all-features --locked --test http
-	$(PROOFS)/crash --store redis --restarts $(call count,CRASH_SERVERS) --tasks $(call count,CRASH_TASKS)
+	$(PROOF) crash --store redis --restarts $(call count,CRASH_SERVERS) --tasks $(call count,CRASH_TASKS)
 
 # Kills what holds a store, stops workers beyond their leases, and repeats submissions while the server
 # dies; then checks what was promised.
 crash: release
-	$(PROOFS)/crash --restarts $(call count,CRASH_RESTARTS)
-	$(PROOFS)/crash zombie $(TASKLANE) --zombies $(call count,ZOMBIE_STOPS)
-	$(PROOFS)/crash idempotency $(TASKLANE) --keys $(call count,IDEMPOTENCY_KEYS) \
+	$(PROOF) crash --restarts $(call count,CRASH_RESTARTS)
+	$(PROOF) crash zombie $(TASKLANE) --zombies $(call count,ZOMBIE_STOPS)
+	$(PROOF) crash idempotency $(TASKLANE) --keys $(call count,IDEMPOTENCY_KEYS) \
 		--duplicates $(call count,IDEMPOTENCY_DUPLICATES) --kills $(call count,IDEMPOTENCY_KILLS)
 
 # Compares the embedded store with a naive model, step by step.
@@ -73,7 +73,7 @@ sim:
 
 # Puts bugs into a copy of the code, one at a time, each of which the ordinary tests must catch.
 bite: release
-	$(PROOFS)/bite $(call count,BITE)
+	$(PROOF) bite $(call count,BITE)
 
 # Changes the core in every small way that it can be changed, and runs its tests on each.
 mutants:
@@ -82,20 +82,20 @@ mutants:
 
 # Has the disk fail, fill up and lie, and damages files.
 faults: release
-	$(PROOFS)/faults --server $(TASKLANE) $(call count,FAULTS)
+	$(PROOF) faults --server $(TASKLANE) $(call count,FAULTS)
 
 # Cuts the network between servers, store and workers.
 net: tools release
-	$(PROOFS)/net --store postgres --binary $(TASKLANE) $(call count,NET)
-	$(PROOFS)/net --store redis --binary $(TASKLANE) $(call count,NET)
+	$(PROOF) net --store postgres --binary $(TASKLANE) $(call count,NET)
+	$(PROOF) net --store redis --binary $(TASKLANE) $(call count,NET)
 
 # Has tasks come and go, and looks whether anything grows.
 soak: release
-	$(PROOFS)/soak $(TASKLANE) $(call count,SOAK)
+	$(PROOF) soak $(TASKLANE) $(call count,SOAK)
 
 # Sends what nobody would send.
 fuzz: release
-	$(PROOFS)/fuzz --program $(TASKLANE) $(call count,FUZZ)
+	$(PROOF) fuzz --program $(TASKLANE) $(call count,FUZZ)
 
 # Holds a real server to its OpenAPI document, with calls good and bad, alone and in sequence.
 contract: release
@@ -103,7 +103,7 @@ contract: release
 
 # Offers a real server ten times what it can take, beside workers that go on.
 overload: release
-	$(PROOFS)/overload $(TASKLANE) $(call count,OVERLOAD_SECONDS) $(call count,OVERLOAD_ROUNDS)
+	$(PROOF) overload $(TASKLANE) $(call count,OVERLOAD_SECONDS) $(call count,OVERLOAD_ROUNDS)
 
 # Crowds a real server with clients that send nothing, or a byte a second.
 slow: release

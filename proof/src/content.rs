@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tasklane_core::{Entry, Event, EventKind, LeaseToken, StateName, TaskId};
 use tasklane_store::conformance::block_on;
-use tasklane_store::{Filter, Query, Store, StoredTask, Trail};
+use tasklane_store::{Filter, Query, Store, StoreError, StoredTask, Trail};
 
 use crate::Failure;
 use crate::perform::body_of;
@@ -75,6 +75,13 @@ pub fn read(store: &Arc<dyn Store>) -> Result<Vec<Stored>, Failure> {
             None => return Ok(content),
         }
     }
+}
+
+/// How many tasks have not ended, by the store's own count.
+pub(crate) fn live(store: &Arc<dyn Store>) -> Result<u64, StoreError> {
+    let stats = block_on(store.stats())?;
+    let live = StateName::ALL.into_iter().filter(|state| !state.is_terminal());
+    Ok(live.map(|state| stats.total(state)).sum())
 }
 
 fn stored_task(stored: &StoredTask, trail: Option<Trail>) -> Stored {

@@ -1,7 +1,7 @@
-//! Arguments of a proof: the program under test, then options by name.
+//! Arguments of a proof: options by name, behind the program under test where one comes first.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Failure;
@@ -10,20 +10,15 @@ use crate::parent::Engine;
 /// What was asked for.
 #[derive(Debug)]
 pub struct Options {
-    /// The server under test.
-    pub program: PathBuf,
     values: BTreeMap<String, String>,
 }
 
 impl Options {
-    /// Reads `PROGRAM [--NAME VALUE]…`, with no other names than these.
+    /// Reads `[--NAME VALUE]…`, with no other names than these; the last value of a name counts.
     pub fn parse(
         mut arguments: impl Iterator<Item = String>,
         known: &[&str],
     ) -> Result<Self, Failure> {
-        let program = arguments.next().filter(|first| !first.starts_with("--"));
-        let usage = format!("PROGRAM comes first, then any of {}", known.join(", "));
-        let program = program.ok_or(usage)?.into();
         let mut values = BTreeMap::new();
         while let Some(name) = arguments.next() {
             if !known.contains(&name.as_str()) {
@@ -32,12 +27,23 @@ impl Options {
             let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
             values.insert(name, value);
         }
-        Ok(Self { program, values })
+        Ok(Self { values })
+    }
+
+    /// The same behind the program under test: `PROGRAM [--NAME VALUE]…`.
+    pub fn with_program(
+        mut arguments: impl Iterator<Item = String>,
+        known: &[&str],
+    ) -> Result<(PathBuf, Self), Failure> {
+        let program = arguments.next().filter(|first| !first.starts_with("--"));
+        let usage = || format!("PROGRAM comes first, then any of {}", known.join(", "));
+        let program = program.ok_or_else(usage)?;
+        Ok((program.into(), Self::parse(arguments, known)?))
     }
 
     /// A number, or what it is otherwise.
     pub fn number(&self, name: &str, otherwise: u64) -> Result<u64, Failure> {
-        match self.values.get(name) {
+        match self.text(name) {
             Some(text) => Ok(text.parse().map_err(|_| format!("{name} {text}: no number"))?),
             None => Ok(otherwise),
         }
@@ -56,12 +62,17 @@ impl Options {
 
     /// `--store`, the embedded one unless said otherwise.
     pub fn engine(&self) -> Result<Engine, Failure> {
-        self.values.get("--store").map_or(Ok(Engine::Sqlite), |text| Engine::parse(text))
+        self.text("--store").map_or(Ok(Engine::Sqlite), Engine::parse)
     }
 
-    /// A file to write.
-    pub fn file(&self, name: &str) -> Option<&Path> {
-        self.values.get(name).map(Path::new)
+    /// A text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// A file or a folder.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.text(name).map(PathBuf::from)
     }
 }
 
@@ -69,19 +80,20 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Options, Failure> {
-        Options::parse(text.split(' ').map(str::to_owned), &["--seed", "--store"])
+    fn parse(text: &str) -> Result<(PathBuf, Options), Failure> {
+        Options::with_program(text.split(' ').map(str::to_owned), &["--seed", "--store"])
     }
 
     #[test]
     fn options_have_values_and_names_that_are_known() -> Result<(), Failure> {
-        let options = parse("tasklane --seed 7 --store redis")?;
+        let (program, options) = parse("tasklane --seed 6 --store redis --seed 7")?;
+        assert_eq!(program, PathBuf::from("tasklane"));
         assert_eq!((options.seed()?, options.engine()?), (7, Engine::Redis));
-        assert_eq!((options.number("--more", 3)?, options.file("--report")), (3, None));
+        assert_eq!((options.number("--more", 3)?, options.path("--report")), (3, None));
         for wrong in ["--seed 7", "tasklane --sed 7", "tasklane --seed"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert!(parse("tasklane --seed x")?.seed().is_err());
+        assert!(parse("tasklane --seed x")?.1.seed().is_err());
         Ok(())
     }
 }

@@ -86,16 +86,17 @@ pub(crate) fn submitted(
 
 fn claim(store: &Arc<dyn Store>, request: ClaimRequest) -> Result<Answer, StoreError> {
     Ok(match only(block_on(store.claim(vec![request]))?)? {
-        Ok(claimed) => Answer::Claimed(claimed.iter().filter_map(grant).collect()),
+        Ok(claimed) => Answer::Claimed(claimed.iter().map(grant).collect::<Result<_, _>>()?),
         Err(refusal) => Answer::Refused(refusal.to_string()),
     })
 }
 
-fn grant(claimed: &Claimed) -> Option<Grant> {
-    let lease = claimed.task.state.lease()?;
+fn grant(claimed: &Claimed) -> Result<Grant, StoreError> {
+    let free = || StoreError::Corrupt("a task was handed out without a lease".into());
+    let lease = claimed.task.state.lease().ok_or_else(free)?;
     // A payload that is not one of ours shows as a body that was never asked for.
     let body = body_of(&claimed.payload).unwrap_or(u64::MAX);
-    Some(Grant { task: claimed.task.id, token: lease.token, fence: lease.fence.as_u64(), body })
+    Ok(Grant { task: claimed.task.id, token: lease.token, fence: lease.fence.as_u64(), body })
 }
 
 fn execute(store: &Arc<dyn Store>, task: TaskId, intent: Intent) -> Result<Answer, StoreError> {

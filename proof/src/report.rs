@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::checker::{Class, Counts, Violation};
 
+/// Violations of one class that are told in full.
+const SHOWN_MAX: u64 = 20;
+
 /// What a run has come to.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
@@ -46,11 +49,7 @@ impl Report {
 
     /// The restart time that this share of all restarts did not pass, in milliseconds.
     pub fn ready_ms(&self, share: f64) -> f64 {
-        let mut sorted = self.ready_after.clone();
-        sorted.sort_unstable();
-        let rank = (share * sorted.len() as f64).ceil() as usize;
-        let at = sorted.get(rank.saturating_sub(1)).copied();
-        at.unwrap_or_default().as_secs_f64() * 1e3
+        percentile(&self.ready_after, share).as_secs_f64() * 1e3
     }
 
     /// As JSON.
@@ -88,6 +87,29 @@ impl Report {
         let _ = writeln!(json, "  \"seconds\": {:.1}", self.took.as_secs_f64());
         json.push_str("}\n");
         json
+    }
+}
+
+/// The duration that this share of them does not pass; nought if there is none.
+pub fn percentile(durations: &[Duration], share: f64) -> Duration {
+    let mut sorted = durations.to_vec();
+    sorted.sort_unstable();
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+}
+
+/// Tells of violations: some of each class, and then how many it has.
+pub fn accuse(proof: &str, violations: &[Violation]) {
+    let mut counts: BTreeMap<Class, u64> = BTreeMap::new();
+    for violation in violations {
+        let count = counts.entry(violation.class).or_default();
+        *count += 1;
+        if *count <= SHOWN_MAX {
+            eprintln!("{proof}: {violation}");
+        }
+    }
+    for (class, count) in counts {
+        eprintln!("{proof}: VIOLATION: {count} × {}", class.as_str());
     }
 }
 

@@ -34,17 +34,16 @@ impl Progress {
         }
         self.shown_at = Instant::now();
         if self.bar {
-            let filled = (done.min(of) * BAR_WIDTH / of) as usize;
-            let empty = BAR_WIDTH as usize - filled;
-            print!(
-                "\r[{}{}] {done}/{of} {what}{more}\x1b[K",
-                "#".repeat(filled),
-                " ".repeat(empty)
-            );
+            print!("\r{} {done}/{of} {what}{more}\x1b[K", bar(done, of));
         } else {
             println!("{name}: {done}/{of} {what}{more}");
         }
         let _ = std::io::stdout().flush();
+    }
+
+    /// Whether it is a bar, and not lines.
+    pub fn is_bar(&self) -> bool {
+        self.bar
     }
 
     /// Leaves the terminal to what is said next.
@@ -53,4 +52,10 @@ impl Progress {
             print!("\r\x1b[K");
         }
     }
+}
+
+/// So much of a bar is full.
+pub fn bar(done: u64, of: u64) -> String {
+    let filled = (done.min(of) * BAR_WIDTH / of.max(1)) as usize;
+    format!("[{}{}]", "#".repeat(filled), " ".repeat(BAR_WIDTH as usize - filled))
 }

@@ -72,8 +72,13 @@ impl Cargo {
     /// Runs the tests of a suite, which are compiled already.
     pub fn test(&self, suite: &Suite) -> Result<Tested, Failure> {
         let options: Vec<_> = suite.run.iter().map(String::as_str).collect();
-        let (status, output, _) = self.run(suite, &options, suite.within)?;
-        Ok(verdict(status.map(|status| status.success()), &output))
+        let (status, output, errors) = self.run(suite, &options, suite.within)?;
+        let passed = status.map(|status| status.success());
+        // What never began has caught nothing.
+        if passed != Some(true) && !output.lines().any(|line| line.starts_with("running ")) {
+            return Err(format!("{} does not begin:\n{}", suite.name, end_of(&errors)).into());
+        }
+        Ok(verdict(passed, &output))
     }
 
     /// How it ended, if it did in time, and what it wrote.
@@ -184,9 +189,14 @@ mod tests {
             .process_group(0)
             .spawn()
             .unwrap();
-        assert_eq!(wait(child, Duration::from_secs(1)).unwrap(), None);
+        let pid = || fs::read_to_string(folder.path().join("pid")).unwrap_or_default();
+        while !pid().ends_with('\n') {
+            assert!(started.elapsed() < Duration::from_secs(60), "it does not begin");
+            std::thread::sleep(LOOK_EVERY);
+        }
+        assert_eq!(wait(child, Duration::from_millis(100)).unwrap(), None);
         assert!(started.elapsed() < Duration::from_secs(60));
-        let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
+        let pid = pid();
         let state = || fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         // The signal is with it when `wait` returns; to die of it may take it a moment more.
         let ended = || state().is_empty() || state().contains(") Z ");

@@ -104,8 +104,15 @@ fn submissions_are_whole(
     };
     for call in calls.iter() {
         let Operation::Submit(plans) = call.operation else { continue };
-        if let (Some(Answer::Refused(why)), Some(plan)) = (call.answer, plans.first()) {
-            findings.add(Class::Refused, plan.id, why.clone());
+        match (call.answer, plans.first()) {
+            (Some(Answer::Refused(why)), Some(plan)) => {
+                findings.add(Class::Refused, plan.id, why.clone());
+            }
+            (Some(Answer::Submitted(taken)), Some(plan)) if taken.len() != plans.len() => {
+                let what = format!("{} of {} tasks were answered", taken.len(), plans.len());
+                findings.add(Class::Torn, plan.id, what);
+            }
+            _ => {}
         }
         let (there, missing): (Vec<_>, Vec<_>) = plans.iter().partition(is_there);
         if let (Some(missing), false) = (missing.first(), there.is_empty()) {

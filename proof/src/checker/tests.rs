@@ -214,6 +214,15 @@ fn a_torn_submission_is_caught() {
 }
 
 #[test]
+fn an_answer_that_leaves_a_task_out_is_caught() {
+    let text = format!("{LIFE}\nintent 4 submit $2/20/- $3/30/-\nanswer 4 submitted $2/false");
+    let [second, third] =
+        [2, 3].map(|n| stored(n, StateName::Cancelled, &[ended(StateName::Cancelled, None)]));
+    assert_passes(&format!("{text} $3/false"), &[completed(), second.clone(), third.clone()]);
+    assert_caught(Class::Torn, 2, &text, &[completed(), second, third]);
+}
+
+#[test]
 fn an_altered_payload_is_caught() {
     assert_caught(Class::Altered, 1, LIFE, &[Stored { body: Some(11), ..completed() }]);
     assert_caught(Class::Altered, 1, LIFE, &[Stored { body: None, ..completed() }]);

@@ -188,7 +188,13 @@ impl Crew<'_> {
             loop {
                 match lines.recv_timeout(POINT_MAX) {
                     Ok(line) if line == "done" => break,
-                    Ok(line) => note(&line, tally, through)?,
+                    Ok(line) => {
+                        if let Err(failure) = note(&line, tally, through) {
+                            child.kill()?;
+                            child.wait()?;
+                            return Err(failure);
+                        }
+                    }
                     Err(RecvTimeoutError::Disconnected) => {
                         death = Some(String::from("it died"));
                         break;

@@ -9,10 +9,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tasklane_core::TaskId;
+use tasklane_core::{StateName, TaskId};
 use tasklane_sqlite::{Options, SqliteStore};
 use tasklane_store::Store as _;
 use tasklane_store::conformance::block_on;
@@ -39,6 +40,8 @@ const REFUSALS: u64 = 20;
 const SUBMISSIONS_MAX: u64 = 1_000;
 /// How soon submissions are taken again.
 const ROOM_WITHIN: Duration = Duration::from_secs(5);
+/// How soon all that waits is settled, on a busy machine.
+const SETTLED_WITHIN: Duration = Duration::from_secs(30);
 
 /// What has come of it.
 #[derive(Debug, Clone, Default)]
@@ -79,6 +82,11 @@ pub fn run(program: &Path, folder: &Path) -> Result<Full, Failure> {
     if lost > 0 {
         full.wrong.push(format!("{lost} acknowledged tasks are not there"));
     }
+    let states = found.iter().flatten().map(|stored| stored.task.state.name());
+    let completed = states.filter(|state| *state == StateName::Completed).count() as u64;
+    if completed < full.settled {
+        full.wrong.push(format!("{} results were taken, {completed} are there", full.settled));
+    }
     Ok(full)
 }
 
@@ -115,9 +123,8 @@ impl Client {
     fn new(site: &Site) -> Result<Self, Failure> {
         let mut caller = Caller::new(site.address)?;
         let capacity = json!({"capacity": 1_000});
-        let registered = caller.post("/internal/workers/register", &capacity)?;
-        let worker = registered.body.get("worker_id").and_then(Value::as_str).ok_or("no worker")?;
-        Ok(Self { site: site.address, worker: worker.to_owned(), caller })
+        let worker = caller.register(&capacity)?;
+        Ok(Self { site: site.address, worker, caller })
     }
 
     /// Producers submit until they are refused, beside a worker.
@@ -129,11 +136,14 @@ impl Client {
             let producers: Vec<_> =
                 (0..PRODUCERS).map(|_| scope.spawn(|| fill(address, over, refused))).collect();
             let mut worked = Ok(());
-            while refused.load(Ordering::Relaxed) < REFUSALS && worked.is_ok() {
+            // One of them ends before the others only if it fails: then the disk may never be full.
+            let fail = || producers.iter().any(ScopedJoinHandle::is_finished);
+            while refused.load(Ordering::Relaxed) < REFUSALS && worked.is_ok() && !fail() {
                 worked = self.settle_some(1, full);
             }
             // All that is left of the small ones, while producers go on.
             worked = worked.and_then(|()| self.settle_some(TASKS, full));
+            worked = worked.and_then(|()| self.settle_until(TASKS as u64, full));
             over.store(true, Ordering::Relaxed);
             for producer in producers {
                 ids.extend(producer.join().map_err(|_| "a producer panicked")??);
@@ -163,7 +173,7 @@ impl Client {
             }
             if refused == REFUSALS {
                 full.refused += refused;
-                return self.settle_some(TASKS, full);
+                return self.settle_until(full.settled + TASKS as u64, full);
             }
         }
         full.wrong.push("on a full disk submissions are not refused".into());
@@ -200,6 +210,18 @@ impl Client {
             let body = json!({"type": "small", "payload": 1, "priority": "critical"});
             let answer = self.caller.post("/api/v1/tasks", &body)?;
             ids.push(id_of(&answer.body)?);
+        }
+        Ok(())
+    }
+
+    /// Settles until so many results were taken in all: a full disk must not keep tasks waiting.
+    fn settle_until(&mut self, settled: u64, full: &mut Full) -> Result<(), Failure> {
+        let since = Instant::now();
+        while full.settled < settled && full.wrong.is_empty() {
+            if since.elapsed() > SETTLED_WITHIN {
+                full.wrong.push(format!("only {} of {settled} tasks were settled", full.settled));
+            }
+            self.settle_some(CLAIMED, full)?;
         }
         Ok(())
     }

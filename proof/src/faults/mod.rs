@@ -1,4 +1,4 @@
-//! The faults test (`faults`): what the embedded store does when its disk fails, is full, or has
+//! The faults test (`proof faults`): what the embedded store does when its disk fails, is full, or has
 //! changed what was written.
 //!
 //! - [`disk_error`] every call to the disk fails once, and then the power goes
@@ -24,7 +24,7 @@ pub use crew::{Share, Tally};
 /// Where and how much is tried.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// This program: it is a process of a crew when its first argument says so.
+    /// This program: it is a process of a crew when its arguments say so.
     pub program: PathBuf,
     /// Where stores are made; must be there.
     pub folder: PathBuf,
@@ -72,7 +72,8 @@ impl Settings {
 
     fn arguments(&self, part: &str, points: Option<u64>) -> Vec<String> {
         let points = points.map_or_else(|| "all".into(), |points| points.to_string());
-        let arguments = ["child", part, "--seed", &self.seed.to_string(), "--points", &points];
+        let seed = self.seed.to_string();
+        let arguments = ["faults", "child", part, "--seed", &seed, "--points", &points];
         arguments.map(String::from).to_vec()
     }
 }

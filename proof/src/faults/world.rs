@@ -5,11 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tasklane_core::{Random as _, SeededRandom, StateName, TaskId, WorkerId};
+use tasklane_core::{Random as _, SeededRandom, TaskId, WorkerId};
 use tasklane_store::conformance::{ManualClock, block_on};
 use tasklane_store::{Leases, Prune, Renewal, Store, StoreError, maintain};
 
 use crate::Failure;
+use crate::content;
 use crate::history::{Answer, Ending, Hold, Operation, Plan, Record};
 use crate::perform::{attempt, submission, submitted};
 
@@ -178,9 +179,7 @@ impl World {
         let mut stepped = Stepped::default();
         for _ in 0..DRAIN_ROUNDS_MAX {
             block_on(maintain(&**store))?;
-            let stats = block_on(store.stats())?;
-            let live = StateName::ALL.into_iter().filter(|state| !state.is_terminal());
-            if live.map(|state| stats.total(state)).sum::<u64>() == 0 {
+            if content::live(store)? == 0 {
                 return Ok(true);
             }
             // One that was silent for so long is dead: a new one each time.

@@ -9,6 +9,7 @@ use super::Memory;
 use super::peer::Peer;
 use super::target::shelf::Shelf;
 use crate::Failure;
+use crate::process::Status;
 
 /// Inputs that one server sees: what they leave behind stays bounded.
 const INPUTS_OF_A_SERVER: u64 = 5_000;
@@ -97,11 +98,8 @@ impl Ground {
 
 /// What the system noted as the peak of a process, and begins to note anew.
 fn peak_of(process: &str) -> u64 {
-    let folder = Path::new("/proc").join(process);
-    let status = std::fs::read_to_string(folder.join("status")).unwrap_or_default();
+    let status = Status::of(process).ok();
     // Where it cannot be begun anew, the peak is that of all inputs so far: none is missed.
-    let _ = std::fs::write(folder.join("clear_refs"), "5");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kibibytes = line.and_then(|line| line.trim().split(' ').next()?.parse::<u64>().ok());
-    kibibytes.unwrap_or(0) * 1024
+    let _ = std::fs::write(format!("/proc/{process}/clear_refs"), "5");
+    status.and_then(|status| status.bytes("VmHWM")).unwrap_or(0)
 }

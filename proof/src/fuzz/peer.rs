@@ -131,8 +131,7 @@ impl Peer {
         if bytes == self.read {
             return Ok(());
         }
-        let log = self.site.log();
-        let new = log.get(self.read as usize..).unwrap_or_default();
+        let new = self.site.log_beyond(self.read);
         self.read = bytes;
         match new.lines().find(|line| line.contains("panicked at") || line.contains(" ERROR ")) {
             Some(line) => broken(format!("the server's log: {line}")),
@@ -216,9 +215,12 @@ impl Peer {
         self.longest = self.longest.max(took);
     }
 
-    /// A connection of its own.
-    pub fn connect(&self) -> Result<TcpStream, Failure> {
-        let stream = TcpStream::connect(self.site.address)?;
+    /// A connection of its own. A server that cannot be reached has not survived what it was sent.
+    pub fn connect(&self) -> Result<TcpStream, Wrong> {
+        let stream = match TcpStream::connect(self.site.address) {
+            Ok(stream) => stream,
+            Err(error) => return broken(format!("no connection: {error}")),
+        };
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;

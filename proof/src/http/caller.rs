@@ -34,6 +34,7 @@ impl Caller {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self { stream: BufReader::new(stream) })
     }
 
@@ -52,41 +53,68 @@ impl Caller {
         self.call(&bare("DELETE", path))
     }
 
+    /// Makes a worker known; its id.
+    pub fn register(&mut self, worker: &Value) -> Result<String, Failure> {
+        let answer = self.post("/internal/workers/register", worker)?;
+        let id = answer.body.get("worker_id").and_then(Value::as_str);
+        let refused = || format!("a registration got {}: {}", answer.status, answer.body);
+        Ok(id.ok_or_else(refused)?.to_owned())
+    }
+
     /// Sends a request as it is and waits for the answer.
     pub fn call(&mut self, request: &[u8]) -> Result<Answer, Failure> {
         let began = Instant::now();
         self.stream.get_mut().write_all(request)?;
-        let (status, length) = self.head()?;
+        let Head { status, length, .. } = read_head(&mut self.stream)?;
         let mut bytes = vec![0; length];
         self.stream.read_exact(&mut bytes)?;
         let took = began.elapsed();
         let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         Ok(Answer { status, body, took })
     }
+}
 
-    fn head(&mut self) -> Result<(u16, usize), Failure> {
-        let (mut status, mut length, mut line) = (0, 0, String::new());
-        loop {
-            line.clear();
-            if self.stream.read_line(&mut line)? == 0 {
-                return Err("the server closed the connection".into());
-            }
-            let text = line.trim_end().to_ascii_lowercase();
-            if let Some(rest) = text.strip_prefix("http/1.1 ") {
-                status = rest.split(' ').next().unwrap_or_default().parse()?;
-            } else if let Some(rest) = text.strip_prefix("content-length: ") {
-                length = rest.parse()?;
-            } else if text.is_empty() {
-                return Ok((status, length));
-            }
+/// What comes before a body.
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    /// Of HTTP.
+    pub(crate) status: u16,
+    /// Of the body, in bytes.
+    pub(crate) length: usize,
+    /// Whether it is the answer to something that was sent before.
+    pub(crate) replayed: bool,
+}
+
+/// Reads what comes before a body.
+pub(crate) fn read_head(stream: &mut impl BufRead) -> Result<Head, Failure> {
+    let (mut head, mut line) = (Head::default(), String::new());
+    loop {
+        line.clear();
+        if stream.read_line(&mut line)? == 0 {
+            return Err("the server closed the connection".into());
+        }
+        let text = line.trim_end().to_ascii_lowercase();
+        if let Some(rest) = text.strip_prefix("http/1.") {
+            head.status = rest.split(' ').nth(1).unwrap_or_default().parse()?;
+        } else if let Some(rest) = text.strip_prefix("content-length: ") {
+            head.length = rest.parse()?;
+        } else if text == "idempotent-replayed: true" {
+            head.replayed = true;
+        } else if text.is_empty() {
+            return Ok(head);
         }
     }
 }
 
 /// A request as it goes over the wire.
 pub fn request(path: &str, body: &str) -> Vec<u8> {
+    request_with("", path, body)
+}
+
+/// The same with headers of its own, each with the end of its line.
+pub fn request_with(headers: &str, path: &str, body: &str) -> Vec<u8> {
     format!(
-        "POST {path} HTTP/1.1\r\nhost: proof\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: proof\r\ncontent-type: application/json\r\n{headers}\
          content-length: {}\r\n\r\n{body}",
         body.len()
     )
@@ -96,11 +124,4 @@ pub fn request(path: &str, body: &str) -> Vec<u8> {
 /// A request without a body.
 fn bare(method: &str, path: &str) -> Vec<u8> {
     format!("{method} {path} HTTP/1.1\r\nhost: proof\r\n\r\n").into_bytes()
-}
-
-/// The duration that 99 of 100 do not pass.
-pub fn p99(durations: &mut [Duration]) -> Duration {
-    durations.sort_unstable();
-    let at = (durations.len() * 99).div_ceil(100).saturating_sub(1);
-    durations.get(at).copied().unwrap_or_default()
 }

@@ -45,9 +45,4 @@ impl Home {
     pub fn is_shared(&self) -> bool {
         self.database.is_some()
     }
-
-    /// Leaves it to somebody who wants to look; where it is.
-    pub fn keep(self) -> std::path::PathBuf {
-        self.folder.keep()
-    }
 }

@@ -1,4 +1,4 @@
-//! Tests of a real server from outside, under more load than it can carry.
+//! Tests of a real server from outside, some of them under more load than it can carry.
 //!
 //! - [`site`] a server process with a store of its own, and what the system says of it
 //! - [`home`] a folder, and a database where the store wants one, for as long as a proof runs

@@ -12,6 +12,8 @@ use crate::Failure;
 const START_WITHIN: Duration = Duration::from_secs(30);
 /// How often to look whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// Its log, in its folder.
+pub(super) const LOG: &str = "log";
 
 /// The process, ended with this.
 #[derive(Debug)]
@@ -37,9 +39,12 @@ impl Server {
             program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))?;
         let settings = settings.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let settings: Vec<(String, String)> = settings.collect();
-        let mut child = spawn(&program, folder, store, &settings)?;
-        let address = listens(&mut child, folder)?;
-        Ok(Self { program, folder: folder.into(), store: store.into(), settings, child, address })
+        let child = spawn(&program, folder, store, &settings)?;
+        let (folder, store) = (folder.into(), store.into());
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut server = Self { program, folder, store, settings, child, address };
+        server.address = server.listens()?;
+        Ok(server)
     }
 
     /// Where it listens; another place after each restart.
@@ -62,8 +67,24 @@ impl Server {
     /// Starts it again where it was, once it was killed.
     pub fn begin(&mut self) -> Result<(), Failure> {
         self.child = spawn(&self.program, &self.folder, &self.store, &self.settings)?;
-        self.address = listens(&mut self.child, &self.folder)?;
+        self.address = self.listens()?;
         Ok(())
+    }
+
+    /// Waits until its log says where it listens.
+    fn listens(&mut self) -> Result<SocketAddr, Failure> {
+        let started = Instant::now();
+        loop {
+            let log = fs::read(self.folder.join(LOG))?;
+            let log = String::from_utf8_lossy(&log);
+            if let Some(address) = address_in(&log) {
+                return Ok(address);
+            }
+            if self.child.try_wait()?.is_some() || started.elapsed() > START_WITHIN {
+                return Err(format!("the server did not start: {log}").into());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 }
 
@@ -79,7 +100,7 @@ fn spawn(
     store: &str,
     settings: &[(String, String)],
 ) -> Result<Child, Failure> {
-    let log = fs::File::create(folder.join("log"))?;
+    let log = fs::File::create(folder.join(LOG))?;
     let child = Command::new(program)
         .args(["serve", "--listen", "127.0.0.1:0", "--store", store])
         .current_dir(folder)
@@ -90,20 +111,23 @@ fn spawn(
     child.map_err(|error| format!("{}: {error}", program.display()).into())
 }
 
-/// Waits until the log says where it listens.
-fn listens(child: &mut Child, folder: &Path) -> Result<SocketAddr, Failure> {
-    let started = Instant::now();
-    loop {
-        let text = fs::read_to_string(folder.join("log"))?;
-        let address = text.split("address=").nth(1).and_then(|rest| rest.split(' ').next());
-        if let Some(address) = address.and_then(|text| text.parse().ok()) {
-            return Ok(address);
+/// The address that a log tells. Its line may be there in part: something follows what is whole.
+fn address_in(log: &str) -> Option<SocketAddr> {
+    let (_, rest) = log.split_once("address=")?;
+    rest.split_once(' ')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_an_address_is_none() {
+        let log = "INFO serving address=127.0.0.1:41234 store=\"store\"";
+        let whole = log.find(" store").unwrap_or_default();
+        assert_eq!(address_in(log), Some(SocketAddr::from(([127, 0, 0, 1], 41_234))));
+        for part in (0..=whole).filter_map(|end| log.get(..end)) {
+            assert_eq!(address_in(part), None, "{part}");
         }
-        if child.try_wait()?.is_some() || started.elapsed() > START_WITHIN {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(format!("the server did not start: {text}").into());
-        }
-        std::thread::sleep(LOOK_EVERY);
     }
 }

@@ -27,11 +27,10 @@ pub struct Latencies {
 /// A worker and its heartbeat, until `over`.
 pub fn run(address: SocketAddr, over: &AtomicBool) -> Result<Latencies, Failure> {
     let mut caller = Caller::new(address)?;
-    let registered = caller.post("/internal/workers/register", &json!({"capacity": 100}))?;
-    let id = registered.body.get("worker_id").and_then(Value::as_str).ok_or("no worker_id")?;
+    let id = caller.register(&json!({"capacity": 100}))?;
     thread::scope(|scope| {
-        let heart = scope.spawn(|| beat(address, id, over));
-        let settle = work(&mut caller, id, over)?;
+        let heart = scope.spawn(|| beat(address, &id, over));
+        let settle = work(&mut caller, &id, over)?;
         let heartbeat = heart.join().map_err(|_| "a heart stopped")??;
         Ok(Latencies { heartbeat, settle })
     })

@@ -10,7 +10,7 @@ use tasklane_core::SeededRandom;
 
 use super::QUEUE;
 use crate::Failure;
-use crate::http::caller::{Answer, Caller};
+use crate::http::caller::{Answer, Caller, request_with};
 
 /// Rest before a call is made again.
 const REST: Duration = Duration::from_millis(3);
@@ -120,12 +120,7 @@ fn request(form: Form, key: u64, payload: u64) -> Vec<u8> {
         Form::Batch => ("/api/v1/tasks/batch", json!({"tasks": [task]}).to_string()),
         Form::Member | Form::Header => ("/api/v1/tasks", task.to_string()),
     };
-    format!(
-        "POST {path} HTTP/1.1\r\nhost: proof\r\ncontent-type: application/json\r\n{header}\
-         content-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .into_bytes()
+    request_with(&header, path, &body)
 }
 
 fn read(form: Form, answer: &Answer) -> Submitted {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::judge::Counts;
 use crate::checker::{Class, Violation};
+use crate::report::percentile;
 
 /// How soon all servers do their work again once a cut is healed.
 pub const CONVERGED_WITHIN: Duration = Duration::from_secs(5);
@@ -36,10 +37,7 @@ impl Figures {
 
     /// What this share of cuts did not pass, in milliseconds.
     pub fn converged_ms(&self, share: f64) -> u128 {
-        let mut sorted = self.converged.clone();
-        sorted.sort_unstable();
-        let rank = (share * sorted.len() as f64).ceil() as usize;
-        sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default().as_millis()
+        percentile(&self.converged, share).as_millis()
     }
 
     /// As JSON.

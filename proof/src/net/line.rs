@@ -1,13 +1,14 @@
 //! A client with one connection that gives up when nothing comes back, and does not know then what
 //! has happened.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::Failure;
+use crate::http::caller::{Head, read_head};
 
 /// How long making a connection may take.
 const CONNECT_WITHIN: Duration = Duration::from_millis(1_500);
@@ -93,7 +94,7 @@ impl Line {
         };
         stream.get_ref().set_read_timeout(Some(within))?;
         stream.get_mut().write_all(request.as_bytes())?;
-        let (status, length, replayed) = head(&mut stream)?;
+        let Head { status, length, replayed } = read_head(&mut stream)?;
         let mut bytes = vec![0; length];
         stream.read_exact(&mut bytes)?;
         // Kept only when all is well: what comes late is not an answer to the next call.
@@ -117,9 +118,9 @@ impl Line {
         );
         stream.get_ref().set_read_timeout(Some(quiet_max))?;
         stream.get_mut().write_all(request.as_bytes())?;
-        match head(&mut stream)? {
-            (200, ..) => Ok(stream),
-            (status, ..) => Err(format!("the feed was answered {status}").into()),
+        match read_head(&mut stream)?.status {
+            200 => Ok(stream),
+            status => Err(format!("the feed was answered {status}").into()),
         }
     }
 }
@@ -129,25 +130,4 @@ fn connect(address: SocketAddr) -> Result<BufReader<TcpStream>, Failure> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(ANSWER_WITHIN))?;
     Ok(BufReader::new(stream))
-}
-
-/// Status, length, and whether the answer is that of an earlier call.
-fn head(stream: &mut BufReader<TcpStream>) -> Result<(u16, usize, bool), Failure> {
-    let (mut status, mut length, mut replayed, mut line) = (0, 0, false, String::new());
-    loop {
-        line.clear();
-        if stream.read_line(&mut line)? == 0 {
-            return Err("the server closed the connection".into());
-        }
-        let text = line.trim_end().to_ascii_lowercase();
-        if let Some(rest) = text.strip_prefix("http/1.") {
-            status = rest.split(' ').nth(1).unwrap_or_default().parse()?;
-        } else if let Some(rest) = text.strip_prefix("content-length: ") {
-            length = rest.parse()?;
-        } else if text == "idempotent-replayed: true" {
-            replayed = true;
-        } else if text.is_empty() {
-            return Ok((status, length, replayed));
-        }
-    }
 }

@@ -62,7 +62,7 @@ impl Yard<'_> {
     /// The store; gives its address.
     pub fn start_store(&self, engine: Engine) -> Result<(Process, String), Failure> {
         let mut command = self.space.on(Node::Store, &self.own);
-        command.args(["store", engine.as_str()]);
+        command.args(["net", "store", engine.as_str()]);
         let mut process = Process::start("store", command, self.log("store")?)?;
         let address = process.line(START_WITHIN)?;
         Ok((process, address))
@@ -102,7 +102,8 @@ impl Yard<'_> {
         seed: u64,
     ) -> Result<Process, Failure> {
         let mut command = self.space.on(node, &self.own);
-        command.args([role, key, &at.to_string(), &seed.to_string()]).arg(self.records(node));
+        let (at, seed) = (at.to_string(), seed.to_string());
+        command.args(["net", role, key, &at, &seed]).arg(self.records(node));
         Process::start(&node.word(), command, self.log(&node.word())?)
     }
 
@@ -154,16 +155,19 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it ends by itself; it must end well.
     pub fn wait(&mut self, within: Duration) -> Result<(), Failure> {
         let begun = Instant::now();
-        while self.child.try_wait()?.is_none() {
-            if begun.elapsed() > within {
-                return Err(format!("{} did not end within {within:?}", self.name).into());
+        loop {
+            match self.child.try_wait()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(format!("{} ended: {status}", self.name).into()),
+                None if begun.elapsed() > within => {
+                    return Err(format!("{} did not end within {within:?}", self.name).into());
+                }
+                None => std::thread::sleep(Duration::from_millis(20)),
             }
-            std::thread::sleep(Duration::from_millis(20));
         }
-        Ok(())
     }
 
     /// How it ended, if it did.

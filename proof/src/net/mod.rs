@@ -7,10 +7,12 @@
 //!
 //! - [`space`] makes the namespaces, and sees to it that they go, however this ends
 //! - [`cut`] what is done to which link, and for how long
-//! - [`machine`] the processes on them: store, servers, and roles of this program
+//! - [`machine`] the processes on them: store, servers, and roles of this program; [`role`] each of
+//!   these
 //! - [`line`] a client that gives up; [`producer`], [`worker`] and [`follower`] use it
 //! - [`convergence`] whether all servers do their work again, and how soon
-//! - [`record`] what the roles were answered, line by line; [`judge`] compares it with the store
+//! - [`record`] what the roles were answered, line by line; [`look`] what the store holds in the
+//!   end; [`judge`] compares the two
 //! - [`run`] puts it together; [`figures`] what came of it
 
 pub mod convergence;

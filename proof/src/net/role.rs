@@ -15,6 +15,7 @@ use super::record::{Record, Records};
 use super::space::server_address;
 use super::{Engine, SERVERS, follower, machine, producer, worker};
 use crate::Failure;
+use crate::child::end_with_the_first_panic;
 
 /// What a role shares among its threads.
 #[derive(Debug)]
@@ -95,6 +96,7 @@ fn store(arguments: &[String]) -> Result<(), Failure> {
 /// `KEY AT SEED FILE`.
 fn role(arguments: &[String]) -> Result<Role, Failure> {
     let [key, at, seed, file] = arguments else { return Err("KEY AT SEED FILE".into()) };
+    end_with_the_first_panic();
     let orders = Arc::<Orders>::default();
     let heard = Arc::clone(&orders);
     // Ends with the process.

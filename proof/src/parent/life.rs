@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use tasklane_core::SeededRandom;
@@ -18,6 +19,9 @@ use crate::place::Place;
 
 /// The signal that nobody can catch.
 const SIGKILL: i32 = 9;
+
+/// How long a child may take until it is ready: longer than a database may be away from it.
+const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// When the child is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +71,7 @@ pub(super) fn live(
 ) -> Result<Lived, Failure> {
     let started = Instant::now();
     let mut child = Command::new(program)
-        .arg("child")
-        .arg("--store")
+        .args(["crash", "child", "--store"])
         .arg(store.argument())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -107,7 +110,7 @@ fn under_load(
         return Err("the child has no pipes".into());
     };
     let mut output = BufReader::new(output);
-    if !is_ready(&mut output)? {
+    if !is_ready(child, &mut output)? {
         // It closed its output, so it is about to end: the kill must not hide how.
         child.wait()?;
         return Ok(None);
@@ -132,8 +135,21 @@ fn end(child: &mut Child) -> std::io::Result<ExitStatus> {
     child.wait()
 }
 
-fn is_ready(output: &mut BufReader<ChildStdout>) -> Result<bool, Failure> {
-    let mut line = String::new();
-    output.read_line(&mut line)?;
-    Ok(line.trim_end() == READY)
+/// Waits for its word; a child that says nothing for too long is killed.
+fn is_ready(child: &mut Child, output: &mut BufReader<ChildStdout>) -> Result<bool, Failure> {
+    std::thread::scope(|scope| {
+        let (sender, said) = channel();
+        scope.spawn(move || {
+            let mut line = String::new();
+            // Somebody waits for it, or waits no more.
+            let _ = sender.send(output.read_line(&mut line).map(|_| line));
+        });
+        match said.recv_timeout(READY_WITHIN) {
+            Ok(line) => Ok(line?.trim_end() == READY),
+            Err(_) => {
+                end(child)?;
+                Err(format!("a child was not ready within {READY_WITHIN:?}").into())
+            }
+        }
+    })
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tasklane_core::{SeededRandom, StateName};
+use tasklane_core::SeededRandom;
 use tasklane_store::conformance::block_on;
 use tasklane_store::{Store, maintain};
 
@@ -109,9 +109,7 @@ fn wait_until_drained(store: &Arc<dyn Store>, drain_max: Duration) -> Result<(),
     let started = Instant::now();
     while started.elapsed() < drain_max {
         block_on(maintain(&**store))?;
-        let stats = block_on(store.stats())?;
-        let live = StateName::ALL.into_iter().filter(|state| !state.is_terminal());
-        if live.map(|state| stats.total(state)).sum::<u64>() == 0 {
+        if content::live(store)? == 0 {
             return Ok(());
         }
         std::thread::sleep(DRAIN_PAUSE);

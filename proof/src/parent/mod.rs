@@ -2,7 +2,7 @@
 //!
 //! - `line` calls and their way into the history; `load`, `producer` and `worker` who makes them
 //! - `life` one life of the child; `look` what is checked between two lives
-//! - `several` children that share a database, and a follower of its feed
+//! - `several` children that share a database, and a follower of its feed; `database` is that one
 //! - here: the run as a whole
 //!
 //! A run is cut into chapters, each with a store and a history of its own, so that the time of a
@@ -35,7 +35,7 @@ use load::Load;
 /// What to run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The program that is a child when its first argument says so.
+    /// The program that is a child when its arguments say so.
     pub program: PathBuf,
     /// Where stores and histories are made; must be there.
     pub folder: PathBuf,

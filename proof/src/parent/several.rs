@@ -111,9 +111,11 @@ impl Run<'_> {
             let mut violations = Vec::new();
             let mut failed = None;
             for server in servers {
-                match server.join().map_err(|_| "a server's thread panicked")? {
-                    Ok(found) => violations.extend(found),
-                    Err(failure) => failed = Some(failure),
+                // Whatever became of one, the threads below have to hear that it is over.
+                match server.join() {
+                    Ok(Ok(found)) => violations.extend(found),
+                    Ok(Err(failure)) => failed = Some(failure),
+                    Err(_) => failed = Some("a server's thread panicked".into()),
                 }
             }
             self.is_over.store(true, Ordering::Relaxed);

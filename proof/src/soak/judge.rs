@@ -22,9 +22,9 @@ const DISK_TIMES_MAX: f64 = 2.0;
 const DISK_FLOOR_BYTES: u64 = 4 << 20;
 /// How much larger the database of the last third may be than that of the second, in percent.
 const DISK_GROWTH_MAX: f64 = 10.0;
-/// The write-ahead log: the writer steps in at 32 MiB, and again after each 4 MiB while somebody reads
-/// it: a quick machine was seen at 60 MiB.
-const LOG_BYTES_MAX: u64 = 128 << 20;
+/// The write-ahead log: the writer steps in at 32 MiB and waits for who reads it, and again after each
+/// 4 MiB while somebody does so for long.
+const LOG_BYTES_MAX: u64 = 64 << 20;
 /// Tasks that have ended stay for as long as they are kept, and until the next look for them.
 const KEPT_FOR_MAX: f64 = super::RETENTION_SECONDS as f64 + 3.0;
 /// What the last third may be slower than the first.

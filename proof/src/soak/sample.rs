@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::http::caller::Caller;
+use crate::process::{Status, worked};
 
-/// In which Linux counts the work of a process.
-const TICKS_PER_SECOND: u64 = 100;
-/// In which it counts what a file takes, whatever the disk's own are.
+/// In which Linux counts what a file takes, whatever the disk's own are.
 const BLOCK_BYTES: u64 = 512;
 /// The database of the embedded store; what else is in its folder is its log.
 const DATABASE: &str = "tasklane.db";
@@ -39,16 +38,11 @@ pub(super) struct Sample {
 impl Sample {
     /// Looks at a process and the folder of its store.
     pub(super) fn take(process: u32, store: Option<&Path>) -> Result<Self, Failure> {
-        let status = fs::read_to_string(format!("/proc/{process}/status"))
-            .map_err(|_| "the server has gone")?;
-        let number = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
-        };
+        let status = Status::of(process).map_err(|_| "the server has gone")?;
         let (database_bytes, log_bytes) = store.map_or(Ok((0, 0)), disk)?;
         Ok(Self {
-            memory_bytes: number("VmRSS:").ok_or("no VmRSS")? * 1_024,
-            threads: number("Threads:").ok_or("no Threads")?,
+            memory_bytes: status.bytes("VmRSS").ok_or("no VmRSS")?,
+            threads: status.number("Threads").ok_or("no Threads")?,
             descriptors: fs::read_dir(format!("/proc/{process}/fd"))?.count() as u64,
             worked: worked(process)?,
             database_bytes,
@@ -84,14 +78,6 @@ fn disk(folder: &Path) -> Result<(u64, u64), Failure> {
         *(if entry.file_name() == DATABASE { &mut database } else { &mut log }) += bytes;
     }
     Ok((database, log))
-}
-
-fn worked(process: u32) -> Result<Duration, Failure> {
-    let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    let after_name = text.rsplit(')').next().unwrap_or_default();
-    let ticks = after_name.split_whitespace().skip(11).take(2);
-    let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
-    Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
 }
 
 /// Tasks in the store, in any state.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::load::{Counts, DOOMED, FLAKY, Load};
 use crate::Failure;
@@ -19,11 +19,8 @@ impl Load {
     pub(super) fn work(&self) -> Result<(), Failure> {
         let mut caller = Caller::new(self.address)?;
         while !self.is_over() {
-            let spec = format!(r#"{{"capacity":{HANDFUL},"queues":["default"]}}"#);
-            let registered = caller.call(&request("/internal/workers/register", &spec))?;
-            let id = registered.body.get("worker_id").and_then(Value::as_str);
-            let id = id.ok_or("no worker_id")?;
-            self.live(&mut caller, id)?;
+            let id = caller.register(&json!({"capacity": HANDFUL, "queues": ["default"]}))?;
+            self.live(&mut caller, &id)?;
             caller.delete(&format!("/internal/workers/{id}"))?;
             self.counts.workers.fetch_add(1, Ordering::Relaxed);
         }

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::told::Told;
 use crate::Failure;
+use crate::process::stat;
 
 /// Longer than a worker is silent while it is not stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,7 +34,7 @@ impl Hand {
     ) -> Result<Self, Failure> {
         let addresses = [server.to_string(), sink.to_string()];
         let mut child = Command::new(program)
-            .arg("zombie-worker")
+            .args(["crash", "zombie-worker"])
             .args(addresses)
             .args([queue, &pause.as_millis().to_string()])
             .stdin(Stdio::piped())
@@ -65,18 +66,14 @@ impl Hand {
     /// Stops it where it is, and waits until it stands still.
     pub(super) fn stop(&self) -> Result<(), Failure> {
         self.signal(Signal::STOP)?;
-        let (path, began) = (format!("/proc/{}/stat", self.child.id()), Instant::now());
-        loop {
-            let stat = std::fs::read_to_string(&path)?;
-            // The state follows the name, which may hold anything.
-            if stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T')) {
-                return Ok(());
-            }
+        let began = Instant::now();
+        while !stat(self.child.id())?.starts_with('T') {
             if began.elapsed() > PATIENCE {
                 return Err("a worker does not stop".into());
             }
             std::thread::sleep(LOOK_EVERY);
         }
+        Ok(())
     }
 
     /// Lets it go on.

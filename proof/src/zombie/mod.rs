@@ -13,7 +13,6 @@ mod worker;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -57,7 +56,8 @@ struct Test {
     sink: Sink,
     zombies: u64,
     lease: Duration,
-    begun: AtomicU64,
+    /// Cases, without those that were void and come again.
+    begun: Mutex<u64>,
     seen: Mutex<(Seen, Counts)>,
 }
 
@@ -73,7 +73,7 @@ struct Counts {
 /// `PROGRAM [--zombies N] [--at-once N] [--lease-ms N] [--seed S] [--store …] [--report FILE]`:
 /// whether every promise was kept.
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<bool, Failure> {
-    let options = Options::parse(arguments, &OPTIONS)?;
+    let (program, options) = Options::with_program(arguments, &OPTIONS)?;
     let (zombies, seed) = (options.number("--zombies", 20)?, options.seed()?);
     let at_once = options.number("--at-once", 20)?.clamp(1, zombies.max(1));
     let lease_ms = options.number("--lease-ms", 1_000)?;
@@ -82,21 +82,21 @@ pub fn run(arguments: impl Iterator<Item = String>) -> Result<bool, Failure> {
     let lease_text = lease_ms.to_string();
     let settings =
         [("TASKLANE_LEASE_MS", lease_text.as_str()), ("TASKLANE_RETENTION_WORKERS_SECONDS", "5")];
-    let server = Server::start(&options.program, home.folder(), home.store(), &settings)?;
+    let server = Server::start(&program, home.folder(), home.store(), &settings)?;
     let test = Test {
         program: std::env::current_exe()?,
         server: server.address(),
         sink: Sink::open()?,
         zombies,
         lease: Duration::from_millis(lease_ms),
-        begun: AtomicU64::new(0),
+        begun: Mutex::default(),
         seen: Mutex::default(),
     };
     let started = Instant::now();
     test.run(at_once, seed)?;
     let (seen, counts) = test.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let report = report(&seen, counts, seed, started.elapsed());
-    if let Some(file) = options.file("--report") {
+    if let Some(file) = options.path("--report") {
         std::fs::write(file, format!("{report:#}\n"))?;
     }
     let void_max = counts.judged / VOID_SHARE + 1;
@@ -137,7 +137,7 @@ impl Test {
         let start = || Hand::start(&self.program, self.server, self.sink.address(), &queue, pause);
         let (mut zombie, mut heir) = (start()?, start()?);
         let mut caller = Caller::new(self.server)?;
-        while self.begun.fetch_add(1, Ordering::Relaxed) < self.zombies {
+        while self.begins() {
             let case = self.case(&queue, &mut caller, &mut zombie, &mut heir, &mut random)?;
             if let Some(task) = case.task.get("id").and_then(Value::as_str) {
                 self.sink.forget(task);
@@ -148,6 +148,14 @@ impl Test {
         Ok(())
     }
 
+    /// Whether there is a case to begin, which it then is.
+    fn begins(&self) -> bool {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let more = *begun < self.zombies;
+        *begun += u64::from(more);
+        more
+    }
+
     fn note(&self, case: &Case) {
         let void = case.is_void();
         let mut guard = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +164,7 @@ impl Test {
             counts.void += 1;
             // Another one takes its place, unless the machine is hopeless.
             if counts.void < self.zombies {
-                self.begun.fetch_sub(1, Ordering::Relaxed);
+                *self.begun.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
             }
             return;
         }

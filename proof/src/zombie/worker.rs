@@ -56,8 +56,7 @@ pub fn serve(mut arguments: impl Iterator<Item = String>) -> Result<(), Failure>
 impl Worker {
     fn register(&mut self) -> Result<(), Failure> {
         let spec = json!({"name": self.queue, "queues": [self.queue], "capacity": 1});
-        let answer = self.caller.post("/internal/workers/register", &spec)?;
-        self.id = text(&answer.body, "worker_id")?;
+        self.id = self.caller.register(&spec)?;
         Ok(())
     }
 

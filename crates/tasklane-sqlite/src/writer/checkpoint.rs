@@ -23,6 +23,9 @@ use crate::fault::Fault;
 const LOG_BYTES: u64 = 4 * 1024 * 1024;
 /// Beyond this the writer does not wait for the helper. Rather a stall than a log without end.
 pub(crate) const LOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// How long it waits then for who reads the log: there may be somebody at every moment, and while there
+/// is the log cannot start again. Who begins to read once all of it is copied is not in the way.
+const READERS_MAX: Duration = Duration::from_millis(10);
 /// A page in the log with its header.
 const FRAME_BYTES: u64 = 4_096 + 24;
 /// How often the helper looks.
@@ -81,15 +84,15 @@ impl Checkpointer {
     /// Called by the writer between groups. Says whether it has copied.
     pub(super) fn after_commit(&mut self, connection: &Connection) -> bool {
         self.commits.fetch_add(1, Ordering::Relaxed);
-        if self.turn.swap(false, Ordering::Acquire) {
-            checkpoint(connection, &self.shared);
-            return true;
-        }
         let length = self.log.bytes();
         if length >= self.step_in_at {
-            checkpoint(connection, &self.shared);
-            // The helper may be at it, or a long read keeps the log: try again a little later.
+            self.shared.note_checkpoint(&start_again(connection));
+            // A long read keeps the log: try again a little later.
             self.step_in_at = length + LOG_BYTES;
+            return true;
+        }
+        if self.turn.swap(false, Ordering::Acquire) {
+            checkpoint(connection, &self.shared);
             return true;
         }
         if length < LOG_BYTES_MAX {
@@ -113,6 +116,15 @@ impl Drop for Checkpointer {
 fn checkpoint(connection: &Connection, shared: &Shared) {
     let outcome = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     shared.note_checkpoint(&outcome);
+}
+
+/// Copies all of the log, and waits a moment until nobody needs it.
+fn start_again(connection: &Connection) -> rusqlite::Result<()> {
+    let usual = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
+    connection.busy_timeout(READERS_MAX)?;
+    let outcome = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
+    connection.busy_timeout(Duration::from_millis(usual))?;
+    outcome
 }
 
 /// How much of the log is in use: its file may be longer.

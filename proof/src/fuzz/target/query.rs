@@ -172,14 +172,15 @@ fn fits_one(task: &Value, name: &str, value: &str) -> bool {
             other.map_or(word, |(_, own)| own) == text("state")
         }),
         "priority" => {
-            let word = match value {
-                "0" => "low",
-                "1" | "medium" => "normal",
-                "2" => "high",
-                "3" => "critical",
-                word => word,
+            let word = match value.parse::<u64>() {
+                Ok(0) => "low",
+                Ok(1) => "normal",
+                Ok(2) => "high",
+                Ok(3) => "critical",
+                _ if value == "medium" => "normal",
+                _ => value,
             };
-            word.eq_ignore_ascii_case(text("priority")) || value.parse::<u8>().is_ok()
+            word.eq_ignore_ascii_case(text("priority"))
         }
         _ => match name.strip_prefix("metadata.") {
             Some(label) => {

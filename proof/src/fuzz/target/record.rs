@@ -83,7 +83,7 @@ fn survives<T: PartialEq>(
     Ok(Seen::Taken)
 }
 
-/// Events name their lane by a number; there are three here.
+/// Events name their lane by a number; the first sixteen are all this one.
 struct Lanes<'l>(&'l Lane);
 
 impl LaneNumbers for Lanes<'_> {

@@ -1,8 +1,8 @@
 //! Do the tests bite? Puts bugs into a copy of the workspace, one at a time, and runs the ordinary
 //! tests on each.
 //!
-//! `cargo run --release -p tasklane-proof --bin bite -- [--only BUG,BUG] [--area AREA,AREA]
-//! [--sample N] [--seed S] [--report FILE] [--folder FOLDER] [--list]`
+//! `proof bite [--only BUG,BUG] [--area AREA,AREA] [--sample N] [--seed S] [--report FILE]
+//! [--folder FOLDER] [--list]`
 //!
 //! In the workspace's folder. The copy and what is compiled of it are kept in FOLDER, by default
 //! below the target folder. `--report` writes JSON, and a table beside it.
@@ -13,7 +13,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tasklane_proof::Failure;
 use tasklane_proof::bite::cargo::Cargo;
@@ -21,11 +21,13 @@ use tasklane_proof::bite::catalogue::{Bug, Catalogue};
 use tasklane_proof::bite::report::{Report, told};
 use tasklane_proof::bite::tree::Tree;
 use tasklane_proof::bite::trial::{Observer, Trial, Verdict, run};
+use tasklane_proof::options::Options;
+use tasklane_proof::terminal::bar;
 
-const BAR_WIDTH: usize = 30;
+const OPTIONS: [&str; 6] = ["--only", "--area", "--sample", "--seed", "--report", "--folder"];
 
-fn main() -> ExitCode {
-    match test(std::env::args().skip(1)) {
+pub(crate) fn prove(arguments: impl Iterator<Item = String>) -> ExitCode {
+    match test(arguments) {
         Ok(report) if report.unusable() > 0 => ExitCode::from(2),
         Ok(report) if report.survived() > 0 => ExitCode::from(1),
         Ok(_) => ExitCode::SUCCESS,
@@ -53,6 +55,9 @@ fn test(arguments: impl Iterator<Item = String>) -> Result<Report, Failure> {
             println!("{:<36} {:<10} {}", bug.name, bug.area, bug.class);
         }
         return Ok(Report { seed: options.seed, of, trials: Vec::new() });
+    }
+    if catalogue.bugs.is_empty() {
+        return Err("there is no bug to try".into());
     }
     println!("bite: {} of {of} bugs, seed {}", catalogue.bugs.len(), options.seed);
     let started = Instant::now();
@@ -109,37 +114,26 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
-        let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-        let mut parsed = Self {
-            only: Vec::new(),
-            areas: Vec::new(),
-            sample: usize::MAX,
-            seed: since.as_micros() as u64,
-            report: None,
-            folder: std::env::current_dir()?.join(target).join("bite"),
-            list: false,
+    fn parse(arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let (lists, arguments): (Vec<_>, Vec<_>) = arguments.partition(|name| name == "--list");
+        let options = Options::parse(arguments.into_iter(), &OPTIONS)?;
+        let names = |name: &str| -> Vec<String> {
+            let names = options.text(name).into_iter().flat_map(|text| text.split(','));
+            names.map(str::to_owned).collect()
         };
-        while let Some(name) = arguments.next() {
-            if name == "--list" {
-                parsed.list = true;
-                continue;
-            }
-            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-            let number = || value.parse::<u64>().map_err(|_| format!("{name} {value}: no number"));
-            let names = || value.split(',').map(str::to_owned).collect();
-            match name.as_str() {
-                "--only" => parsed.only = names(),
-                "--area" => parsed.areas = names(),
-                "--sample" => parsed.sample = number()? as usize,
-                "--seed" => parsed.seed = number()?,
-                "--report" => parsed.report = Some(value.into()),
-                "--folder" => parsed.folder = std::path::absolute(&value)?,
-                _ => return Err(format!("{name} is not an option").into()),
-            }
-        }
-        Ok(parsed)
+        let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+        Ok(Self {
+            only: names("--only"),
+            areas: names("--area"),
+            sample: options.number("--sample", u64::MAX)? as usize,
+            seed: options.seed()?,
+            report: options.path("--report"),
+            folder: match options.path("--folder") {
+                Some(folder) => std::path::absolute(folder)?,
+                None => std::env::current_dir()?.join(target).join("bite"),
+            },
+            list: !lists.is_empty(),
+        })
     }
 }
 
@@ -164,9 +158,8 @@ impl Observer for Progress {
 
     fn begins(&mut self, bug: &Bug) {
         if self.bar {
-            let filled = (self.done * BAR_WIDTH / self.of.max(1)).min(BAR_WIDTH);
-            let (full, empty) = ("#".repeat(filled), " ".repeat(BAR_WIDTH - filled));
-            print!("\r\x1b[K[{full}{empty}] {}/{} {}", self.done, self.of, bug.name);
+            let bar = bar(self.done as u64, self.of as u64);
+            print!("\r\x1b[K{bar} {}/{} {}", self.done, self.of, bug.name);
             let _ = std::io::stdout().flush();
         }
     }

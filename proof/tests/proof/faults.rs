@@ -35,7 +35,7 @@ fn fail(lies: bool) -> Result<Tally, Failure> {
 
 fn settings(folder: &Path, lies: bool) -> Settings {
     Settings {
-        program: env!("CARGO_BIN_EXE_faults").into(),
+        program: env!("CARGO_BIN_EXE_proof").into(),
         folder: folder.to_owned(),
         seed: 1,
         operations: 60,

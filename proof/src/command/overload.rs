@@ -1,6 +1,6 @@
 //! The overload test: ten times as much as a server can take, beside workers that go on (S20).
 //!
-//! `cargo run --release -p tasklane-proof --bin overload -- BINARY [SECONDS [ROUNDS]]`
+//! `proof overload BINARY [SECONDS [ROUNDS]]`
 //!
 //! Ends with 0 if all that was promised held, with 1 if something did not, and with 2 if the test
 //! itself could not run. All of it runs on one machine, so its parts are put in an order: the flood
@@ -11,11 +11,11 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tasklane_proof::Failure;
-use tasklane_proof::http::caller::p99;
 use tasklane_proof::http::flood::{self, Pressure, Tally};
 use tasklane_proof::http::site::Site;
 use tasklane_proof::http::worker::{self, Latencies};
+use tasklane_proof::report::percentile;
+use tasklane_proof::{Failure, exit};
 
 /// What is offered, in terms of what can be taken.
 const TIMES: u64 = 10;
@@ -57,26 +57,19 @@ const WAYS: [Way; 2] = [
     },
 ];
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1).peekable();
+pub(crate) fn prove(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let mut arguments = arguments.peekable();
     let outcome = if arguments.next_if(|first| first == "flood").is_some() {
         flood::serve(arguments).map(|()| true)
     } else {
         test(arguments)
     };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(failure) => {
-            eprintln!("overload: {failure}");
-            ExitCode::from(2)
-        }
-    }
+    exit::code("overload", outcome)
 }
 
 fn test(mut arguments: impl Iterator<Item = String>) -> Result<bool, Failure> {
-    let binary = PathBuf::from(arguments.next().ok_or("overload BINARY [SECONDS [ROUNDS]]")?);
-    let seconds = arguments.next().map_or(Ok(2), |text| text.parse())?;
+    let binary = PathBuf::from(arguments.next().ok_or("proof overload BINARY [SECONDS [ROUNDS]]")?);
+    let seconds = arguments.next().map_or(Ok(2), |text| text.parse::<u64>())?.max(1);
     let rounds = arguments.next().map_or(Ok(3), |text| text.parse())?;
     go_first();
     let mut holds = true;
@@ -130,6 +123,10 @@ impl Way {
         let more_max = (MEMORY_MORE_MAX * (at_worst - at_best)) >> 20;
         let checks = [
             (
+                best.is_telling() && worst.is_telling(),
+                "tasks were taken, and workers were heard".to_owned(),
+            ),
+            (
                 goodput >= GOODPUT_MIN,
                 format!("goodput {goodput} % of the best, at least {GOODPUT_MIN} ({shares:?})"),
             ),
@@ -180,12 +177,19 @@ impl Measured {
         self.worked += other.worked;
     }
 
-    /// Of heartbeats and of results.
-    fn p99(&mut self) -> (Duration, Duration) {
-        (p99(&mut self.latencies.heartbeat), p99(&mut self.latencies.settle))
+    /// Whether there was anything to measure: of no calls at all none takes long.
+    fn is_telling(&self) -> bool {
+        let Latencies { heartbeat, settle } = &self.latencies;
+        self.tally.taken > 0 && !heartbeat.is_empty() && !settle.is_empty()
     }
 
-    fn show(&mut self, name: &str, what: &str, tasks: u64) {
+    /// Of heartbeats and of results.
+    fn p99(&self) -> (Duration, Duration) {
+        let Latencies { heartbeat, settle } = &self.latencies;
+        (percentile(heartbeat, 0.99), percentile(settle, 0.99))
+    }
+
+    fn show(&self, name: &str, what: &str, tasks: u64) {
         let (heartbeat, settle) = self.p99();
         let Tally { offered, answered, taken, refused, .. } = self.tally;
         println!(
@@ -211,6 +215,7 @@ fn measure(binary: &Path, pressure: Pressure) -> Result<Measured, Failure> {
             ("TASKLANE_QUEUE_DEFAULTS_DEPTH_LIMITS_ALL", depth),
         ],
     )?;
+    let own = std::env::current_exe()?;
     let (over, memory) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let workers: Vec<_> =
@@ -221,7 +226,7 @@ fn measure(binary: &Path, pressure: Pressure) -> Result<Measured, Failure> {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        let tally = flood::run(&std::env::current_exe()?, site.address, pressure);
+        let tally = flood::run(&own, site.address, pressure);
         over.store(true, Ordering::Relaxed);
         let mut latencies = Latencies::default();
         for worker in workers {

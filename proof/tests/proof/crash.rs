@@ -64,7 +64,7 @@ fn a_store_that_no_longer_opens_is_caught() -> Result<(), Failure> {
 fn crash(restarts: u64, look_every: u64, observer: &mut dyn Observer) -> Result<Outcome, Failure> {
     let folder = tempfile::tempdir()?;
     let settings = Settings {
-        program: env!("CARGO_BIN_EXE_crash").into(),
+        program: env!("CARGO_BIN_EXE_proof").into(),
         folder: folder.path().to_owned(),
         restarts,
         seed: 20_260_401,

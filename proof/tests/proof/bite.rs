@@ -1,5 +1,5 @@
-//! The catalogue of bugs fits the code that is here. Whether each is caught is what `bite` shows,
-//! which takes longer.
+//! The catalogue of bugs fits the code that is here. Whether each is caught is what `proof bite`
+//! shows, which takes longer.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::collections::BTreeSet;

@@ -1,33 +1,48 @@
 //! The faults test: a disk that fails, a disk that is full, files that are damaged.
 //!
-//! `cargo run --release -p tasklane-proof --bin faults -- --server PATH [--operations N]
-//! [--points N|all] [--damage N|all] [--seed S] [--report FILE] [--folder FOLDER] [--processes N]
-//! [--disk failing|lying]`
+//! `proof faults --server PATH [--operations N] [--points N|all] [--damage N|all] [--seed S]
+//! [--report FILE] [--folder FOLDER] [--processes N] [--disk failing|lying]`
 //!
 //! On a lying disk syncs do nothing, which no store survives: that shows that the test can fail.
 //! Mounts a small file system, so it must be run by root. Ends with 0 if every promise was kept, with
-//! 1 if one was not, and with 2 if the test itself could not run. Started as `faults child PART` it is
-//! one of the processes that try points.
+//! 1 if one was not, and with 2 if the test itself could not run. Started as `proof faults child PART`
+//! it is one of the processes that try points.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use serde_json::json;
-use tasklane_proof::Failure;
 use tasklane_proof::faults::damage::{self, Damage};
 use tasklane_proof::faults::disk_error::{self, Trace};
 use tasklane_proof::faults::disk_full::{self, Full};
 use tasklane_proof::faults::{Settings, Share, Tally, end_with_the_first_panic, fast_folder};
+use tasklane_proof::options::Options;
+use tasklane_proof::{Failure, exit};
+
+const OPTIONS: [&str; 10] = [
+    "--server",
+    "--operations",
+    "--points",
+    "--damage",
+    "--seed",
+    "--report",
+    "--folder",
+    "--processes",
+    "--disk",
+    "--share",
+];
+/// Points of each part, unless it is said otherwise.
+const POINTS: u64 = 400;
 
 /// What is wrong is printed up to this many lines.
 const SHOWN_MAX: usize = 20;
 /// Points between two signs of progress.
 const SHOW_EVERY: u64 = 25;
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1).peekable();
+pub(crate) fn prove(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let mut arguments = arguments.peekable();
     let outcome = if arguments.next_if(|first| first == "child").is_some() {
         end_with_the_first_panic();
         let part = arguments.next().unwrap_or_default();
@@ -35,14 +50,7 @@ fn main() -> ExitCode {
     } else {
         Arguments::parse(arguments).and_then(|options| test(&options))
     };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(failure) => {
-            eprintln!("faults: {failure}");
-            ExitCode::from(2)
-        }
-    }
+    exit::code("faults", outcome)
 }
 
 fn serve(part: &str, options: &Arguments) -> Result<(), Failure> {
@@ -98,6 +106,8 @@ fn test(options: &Arguments) -> Result<bool, Failure> {
     }
     let took = began.elapsed().as_secs_f64();
     if wrong == 0 {
+        show_something(&failed, options.points)?;
+        show_something(&damaged, options.damage)?;
         let points = failed.points() + damaged.points();
         println!("faults: every promise was kept: {points} points in {took:.1} s");
         return Ok(true);
@@ -105,6 +115,15 @@ fn test(options: &Arguments) -> Result<bool, Failure> {
     let kept = folder.keep();
     println!("faults: BROKEN: {wrong} times, seed {}; see {}", options.seed, kept.display());
     Ok(false)
+}
+
+/// Points that were not tried, or did no harm, say nothing of what happens at them.
+fn show_something(tally: &Tally, wanted: Option<u64>) -> Result<(), Failure> {
+    let (points, idle) = (tally.points(), tally.of("not reached"));
+    if points < wanted.unwrap_or(1) || (points > 0 && points == idle) {
+        return Err(format!("{points} points were tried, {idle} of them in vain").into());
+    }
+    Ok(())
 }
 
 fn conclude(part: &str, tally: &Tally) {
@@ -160,39 +179,28 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
-        let mut parsed = Self {
-            server: None,
-            operations: 400,
-            points: Some(400),
-            damage: Some(400),
-            seed: since.as_micros() as u64,
-            report: None,
-            folder: None,
-            lies: false,
-            processes: 2,
-            share: None,
+    fn parse(arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let options = Options::parse(arguments, &OPTIONS)?;
+        let number_or_all = |name: &str| match options.text(name) {
+            Some("all") => Ok(None),
+            _ => options.number(name, POINTS).map(Some),
         };
-        while let Some(name) = arguments.next() {
-            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-            let number = || value.parse::<u64>().map_err(|_| format!("{name} {value}: no number"));
-            let all_or = || if value == "all" { Ok(None) } else { number().map(Some) };
-            match name.as_str() {
-                "--server" => parsed.server = Some(value.into()),
-                "--operations" => parsed.operations = number()?.max(1),
-                "--points" => parsed.points = all_or()?,
-                "--damage" => parsed.damage = all_or()?,
-                "--seed" => parsed.seed = number()?,
-                "--report" => parsed.report = Some(value.into()),
-                "--folder" => parsed.folder = Some(value.into()),
-                "--disk" => parsed.lies = value == "lying",
-                "--processes" => parsed.processes = number()?.max(1),
-                "--share" => parsed.share = Some(share(&value)?),
-                _ => return Err(format!("{name} is not an option").into()),
-            }
-        }
-        Ok(parsed)
+        Ok(Self {
+            server: options.path("--server"),
+            operations: options.number("--operations", 400)?.max(1),
+            points: number_or_all("--points")?,
+            damage: number_or_all("--damage")?,
+            seed: options.seed()?,
+            report: options.path("--report"),
+            folder: options.path("--folder"),
+            lies: match options.text("--disk") {
+                None | Some("failing") => false,
+                Some("lying") => true,
+                Some(other) => return Err(format!("--disk {other}: failing, lying").into()),
+            },
+            processes: options.number("--processes", 2)?.max(1),
+            share: options.text("--share").map(share).transpose()?,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fuzzing: inputs that nobody would send, made of real ones.
 //!
-//! `cargo run --release -p tasklane-proof --bin fuzz -- [--target NAME] [--inputs N | --seconds N]
-//! [--seed S] [--report FILE] [--program FILE] [--corpus FOLDER] [--keep FOLDER] [--trace FILE]`
+//! `proof fuzz [--target NAME] [--inputs N | --seconds N] [--seed S] [--report FILE] [--program FILE]
+//! [--corpus FOLDER] [--keep FOLDER] [--trace FILE]`
 //!
 //! Without a number it is the short form. `--seconds` are those of each target. A failing input is
 //! kept in a file; `--replay FILE --target NAME` checks it again.
@@ -12,33 +12,40 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tasklane_proof::Failure;
 use tasklane_proof::fuzz::ground::Ground;
 use tasklane_proof::fuzz::run::{Plan, Tally, Until, replay, run};
 use tasklane_proof::fuzz::target::TARGETS;
 use tasklane_proof::fuzz::watch::note_panics;
 use tasklane_proof::fuzz::{Target, corpus};
+use tasklane_proof::options::Options;
+use tasklane_proof::{Failure, exit};
+
+const OPTIONS: [&str; 10] = [
+    "--target",
+    "--inputs",
+    "--seconds",
+    "--seed",
+    "--report",
+    "--program",
+    "--corpus",
+    "--keep",
+    "--trace",
+    "--replay",
+];
 
 /// How often progress is shown.
 const SHOW_EVERY: Duration = Duration::from_millis(200);
 
-fn main() -> ExitCode {
-    match fuzz() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(failure) => {
-            eprintln!("fuzz: {failure}");
-            ExitCode::from(2)
-        }
-    }
+pub(crate) fn prove(arguments: impl Iterator<Item = String>) -> ExitCode {
+    exit::code("fuzz", fuzz(arguments))
 }
 
 /// Whether every property held.
-fn fuzz() -> Result<bool, Failure> {
-    let options = Options::parse(std::env::args().skip(1))?;
+fn fuzz(arguments: impl Iterator<Item = String>) -> Result<bool, Failure> {
+    let options = Arguments::parse(arguments)?;
     let targets: Vec<&Target> = match &options.target {
         None => TARGETS.iter().collect(),
         Some(name) => {
@@ -55,14 +62,14 @@ fn fuzz() -> Result<bool, Failure> {
         return Ok(conclude(&[(target.name, tally)], &options));
     }
     println!("fuzz: {} targets, seed {}", targets.len(), options.plan.seed);
-    let mut tallies = Vec::new();
+    let (mut tallies, mut silent) = (Vec::new(), Vec::new());
     for target in targets {
         let mut progress = Progress::new(target.name);
         let tally = run(target, &mut ground, &options.plan, &mut |tally| progress.show(tally))?;
         progress.end();
         summarize(target.name, &tally);
         if tally.found.is_empty() && !tally.is_telling() {
-            return Err(format!("{}: nothing was taken, or nothing refused", target.name).into());
+            silent.push(target.name);
         }
         tallies.push((target.name, tally));
     }
@@ -71,10 +78,14 @@ fn fuzz() -> Result<bool, Failure> {
         let report = json!({"seed": options.plan.seed, "targets": seen.collect::<serde_json::Map<String, Value>>()});
         std::fs::write(file, report.to_string())?;
     }
-    Ok(conclude(&tallies, &options))
+    let held = conclude(&tallies, &options);
+    if held && !silent.is_empty() {
+        return Err(format!("nothing taken, or nothing refused: {}", silent.join(", ")).into());
+    }
+    Ok(held)
 }
 
-struct Options {
+struct Arguments {
     target: Option<String>,
     replay: Option<PathBuf>,
     report: Option<PathBuf>,
@@ -82,37 +93,31 @@ struct Options {
     plan: Plan,
 }
 
-impl Options {
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+impl Arguments {
+    fn parse(arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let options = Options::parse(arguments, &OPTIONS)?;
+        let until = match (options.has("--inputs"), options.has("--seconds")) {
+            (false, false) => Until::Short,
+            (true, _) => Until::Inputs(options.number("--inputs", 0)?),
+            (false, true) => Until::Time(Duration::from_secs(options.number("--seconds", 0)?)),
+        };
+        let keep = || std::env::temp_dir().join("tasklane-fuzz");
         let plan = Plan {
-            until: Until::Short,
-            seed: since.as_micros() as u64,
-            corpus: corpus::own(),
-            keep: std::env::temp_dir().join("tasklane-fuzz"),
-            trace: None,
+            until,
+            seed: options.seed()?,
+            corpus: options.path("--corpus").unwrap_or_else(corpus::own),
+            keep: options.path("--keep").unwrap_or_else(keep),
+            trace: options.path("--trace"),
         };
         // Both are built into one folder.
-        let program = std::env::current_exe()?.with_file_name("tasklane");
-        let mut parsed = Self { target: None, replay: None, report: None, program, plan };
-        while let Some(name) = arguments.next() {
-            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-            let number = || value.parse::<u64>().map_err(|_| format!("{name} {value}: no number"));
-            match name.as_str() {
-                "--inputs" => parsed.plan.until = Until::Inputs(number()?),
-                "--seconds" => parsed.plan.until = Until::Time(Duration::from_secs(number()?)),
-                "--seed" => parsed.plan.seed = number()?,
-                "--target" => parsed.target = Some(value),
-                "--replay" => parsed.replay = Some(value.into()),
-                "--report" => parsed.report = Some(value.into()),
-                "--program" => parsed.program = value.into(),
-                "--corpus" => parsed.plan.corpus = value.into(),
-                "--keep" => parsed.plan.keep = value.into(),
-                "--trace" => parsed.plan.trace = Some(value.into()),
-                _ => return Err(format!("{name} is not an option").into()),
-            }
-        }
-        Ok(parsed)
+        let beside = std::env::current_exe()?.with_file_name("tasklane");
+        Ok(Self {
+            target: options.text("--target").map(str::to_owned),
+            replay: options.path("--replay"),
+            report: options.path("--report"),
+            program: options.path("--program").unwrap_or(beside),
+            plan,
+        })
     }
 }
 
@@ -158,13 +163,13 @@ fn summarize(name: &str, tally: &Tally) {
     );
 }
 
-fn conclude(tallies: &[(&'static str, Tally)], options: &Options) -> bool {
+fn conclude(tallies: &[(&'static str, Tally)], options: &Arguments) -> bool {
     let mut held = true;
     for (name, tally) in tallies {
         for found in &tally.found {
             held = false;
             eprintln!("fuzz: {name}: {}", found.what);
-            eprintln!("fuzz: replay with --target {name} --replay {}", found.file.display());
+            eprintln!("fuzz: again: proof fuzz --target {name} --replay {}", found.file.display());
         }
     }
     let inputs: u64 = tallies.iter().map(|(_, tally)| tally.inputs).sum();

@@ -2,12 +2,11 @@
 //! and in one of them somebody looks at a moment that passes ever further. Rows that are gone cannot be
 //! removed there. Claims and settles must not take much longer for it.
 //!
-//! `churn [SECONDS] [RATE]`: so long, and so many tasks a second in each.
+//! `proof churn [SECONDS] [RATE]`: so long, and so many tasks a second in each.
 #![expect(clippy::expect_used, reason = "a test that cannot be made should stop")]
 
-use std::io::Write;
-use std::process::{Child, Command as Program, ExitCode, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command as Program, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,8 +15,10 @@ use tasklane_core::{
 };
 use tasklane_postgres::PostgresStore;
 use tasklane_postgres::test_server::{Care, TestServer};
+use tasklane_proof::report::percentile;
 use tasklane_store::{ClaimRequest, Claimed, Store, Submission};
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 const WORKERS: usize = 5;
 /// Tasks that a worker takes at once.
@@ -28,9 +29,6 @@ const TICK: Duration = Duration::from_millis(10);
 const WINDOWS: u32 = 3;
 /// How much longer a call may take.
 const TIMES_MAX: f64 = 2.0;
-
-/// Set when nothing is to be expected of the stores any more.
-static OVER: AtomicBool = AtomicBool::new(false);
 
 /// How long calls took in a window.
 #[derive(Default)]
@@ -45,8 +43,7 @@ struct Site {
     times: Mutex<Times>,
 }
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
+pub(crate) fn prove(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     let mut number = |otherwise: u32| match arguments.next() {
         Some(text) => text.parse().expect("a number"),
         None => otherwise,
@@ -59,16 +56,16 @@ fn main() -> ExitCode {
         let opened = runtime.block_on(PostgresStore::open(&address, &Default::default()));
         Arc::new(Site { store: opened.expect("a store"), times: Mutex::default() })
     });
+    // None of them ends by itself, unless a call fails.
+    let mut callers: Vec<JoinHandle<()>> = Vec::new();
     for site in &sites {
-        runtime.spawn(produce(Arc::clone(site), rate));
-        for _ in 0..WORKERS {
-            runtime.spawn(work(Arc::clone(site)));
-        }
+        callers.push(runtime.spawn(produce(Arc::clone(site), rate)));
+        callers.extend((0..WORKERS).map(|_| runtime.spawn(work(Arc::clone(site)))));
     }
     println!("churn: {rate} tasks a second in each of two databases, for {seconds} s");
     std::thread::sleep(Duration::from_secs(2));
     let [_, watched] = &addresses;
-    let snapshot = hold_snapshot(watched);
+    let mut snapshot = Snapshot::hold(watched);
     let window = Duration::from_secs(u64::from(seconds)) / (2 * WINDOWS);
     std::thread::sleep(window * WINDOWS);
     let mut ratios = [Vec::new(), Vec::new()];
@@ -80,17 +77,25 @@ fn main() -> ExitCode {
         let pairs =
             [("claim", quiet.claims, beside.claims), ("settle", quiet.settles, beside.settles)];
         for ((name, quiet, beside), ratios) in pairs.into_iter().zip(&mut ratios) {
-            let (quiet, beside) = (Spread::of(quiet), Spread::of(beside));
+            let (quiet, beside) = (Spread::of(&quiet), Spread::of(&beside));
             println!("  {name}: {quiet}; beside the snapshot {beside}");
             ratios.push(beside.p99 / quiet.p99);
         }
     }
+    let held = snapshot.is_held();
     drop(snapshot);
-    OVER.store(true, Ordering::Relaxed);
+    let failed = callers.iter().filter(|caller| caller.is_finished()).count();
+    callers.iter().for_each(JoinHandle::abort);
     runtime.shutdown_timeout(Duration::from_secs(5));
     drop(server);
     let [claims, settles] = ratios.map(middle);
-    let well = claims <= TIMES_MAX && settles <= TIMES_MAX;
+    if !held {
+        eprintln!("churn: the snapshot was not held to the end");
+    }
+    if failed > 0 {
+        eprintln!("churn: {failed} of those who call have stopped");
+    }
+    let well = held && failed == 0 && claims <= TIMES_MAX && settles <= TIMES_MAX;
     let verdict = if well { "passed" } else { "FAILED" };
     println!(
         "churn: p99 of claims × {claims:.2}, of settles × {settles:.2} (at most {TIMES_MAX}): {verdict}"
@@ -98,23 +103,46 @@ fn main() -> ExitCode {
     if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A transaction that looks at a moment and does not end: ended with what it gives.
-fn hold_snapshot(address: &str) -> Snapshot {
-    let mut client = Program::new("psql");
-    client.arg("--quiet").arg(address).stdin(Stdio::piped()).stdout(Stdio::null());
-    let client = client.spawn().expect("psql");
-    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT count(*) FROM tasklane.task;\n";
-    let mut input = client.stdin.as_ref().expect("its input");
-    input.write_all(begin.as_bytes()).expect("a transaction");
-    Snapshot(client)
+/// A transaction that looks at a moment and does not end before this does.
+struct Snapshot {
+    client: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    /// Tasks that it saw at first.
+    tasks: String,
 }
 
-struct Snapshot(Child);
+impl Snapshot {
+    fn hold(address: &str) -> Self {
+        let mut client = Program::new("psql");
+        client.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]).arg(address);
+        let client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut client = client.expect("psql");
+        let mut input = client.stdin.take().expect("its input");
+        let output = BufReader::new(client.stdout.take().expect("its output"));
+        input.write_all(b"BEGIN ISOLATION LEVEL REPEATABLE READ;\n").expect("a transaction");
+        let mut snapshot = Self { client, input, output, tasks: String::new() };
+        snapshot.tasks = snapshot.count().expect("a look at tasks");
+        snapshot
+    }
+
+    /// Whether it still looks at the moment at which it began.
+    fn is_held(&mut self) -> bool {
+        self.count().is_some_and(|tasks| tasks == self.tasks)
+    }
+
+    fn count(&mut self) -> Option<String> {
+        self.input.write_all(b"SELECT count(*) FROM tasklane.task;\n").ok()?;
+        let mut line = String::new();
+        self.output.read_line(&mut line).ok()?;
+        Some(line).filter(|line| line.trim().parse::<u64>().is_ok())
+    }
+}
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.client.kill();
+        let _ = self.client.wait();
     }
 }
 
@@ -137,7 +165,7 @@ async fn produce(site: Arc<Site>, rate: u32) {
         tick.tick().await;
         let submission = Submission { tasks: vec![draft.clone(); count] };
         if site.store.submit(vec![submission]).await.is_err() {
-            return give_up("a submission");
+            return eprintln!("churn: a submission failed");
         }
     }
 }
@@ -149,7 +177,7 @@ async fn work(site: Arc<Site>) {
         let request = ClaimRequest { worker, count: HANDFUL, auto_start: true, narrowed: None };
         let begun = Instant::now();
         let Ok(mut claimed) = site.store.claim(vec![request]).await else {
-            return give_up("a claim");
+            return eprintln!("churn: a claim failed");
         };
         let took = begun.elapsed();
         let claimed = claimed.pop().expect("a verdict").expect("a worker that is known");
@@ -160,17 +188,11 @@ async fn work(site: Arc<Site>) {
         site.note(|times| times.claims.push(took));
         let begun = Instant::now();
         let settles = claimed.iter().map(complete).collect();
-        let Ok(settled) = site.store.execute(settles).await else { return give_up("a settle") };
+        let Ok(settled) = site.store.execute(settles).await else {
+            return eprintln!("churn: a settle failed");
+        };
         assert!(settled.iter().all(Result::is_ok), "each is settled once");
         site.note(|times| times.settles.push(begun.elapsed()));
-    }
-}
-
-/// A call that fails while the test goes on ends it.
-fn give_up(what: &str) {
-    if !OVER.load(Ordering::Relaxed) {
-        eprintln!("churn: {what} failed");
-        std::process::exit(1);
     }
 }
 
@@ -188,11 +210,11 @@ struct Spread {
 }
 
 impl Spread {
-    fn of(mut times: Vec<Duration>) -> Self {
-        times.sort_unstable();
-        let at = |share: f64| {
-            let index = (times.len().saturating_sub(1) as f64 * share) as usize;
-            times.get(index).map_or(f64::NAN, Duration::as_secs_f64) * 1e3
+    fn of(times: &[Duration]) -> Self {
+        // Of nothing there is no time, and none that would be good.
+        let at = |share| match times.is_empty() {
+            true => f64::NAN,
+            false => percentile(times, share).as_secs_f64() * 1e3,
         };
         Self { count: times.len(), p50: at(0.5), p99: at(0.99) }
     }
