@@ -143,10 +143,12 @@ fn sum_up(outcome: &Outcome, folder: &Path) -> bool {
     let Outcome { figures, violations } = outcome;
     let counts = &figures.counts;
     println!(
-        "net: {} cuts, {:.1} s of them, in {:.1} s; {} tasks sent, {} acknowledged ({} calls \
-         unanswered), {} completions accepted, {} refused as late, {} leases lost",
+        "net: {} cuts, {:.1} s of them, {} packets dropped, in {:.1} s; {} tasks sent, {} \
+         acknowledged ({} calls unanswered), {} completions accepted, {} refused as late, {} leases \
+         lost",
         figures.converged.len(),
         figures.cut.as_secs_f64(),
+        figures.dropped,
         figures.took.as_secs_f64(),
         counts.sent,
         counts.taken,

@@ -103,19 +103,18 @@ impl Way {
             let per_second = TIMES * calm.tally.taken / seconds;
             let pressure = Pressure { tasks, connections: at_worst, per_second, seconds };
             let pressed = measure(binary, pressure)?;
-            shares.push(100 * pressed.tally.taken / calm.tally.taken.max(1));
-            shares.sort_unstable();
+            shares.push(pressed.share_of(&calm));
             best.add(calm);
             worst.add(pressed);
             let (heartbeat, settle) = worst.p99();
-            if round >= rounds && median(&shares) >= GOODPUT_MIN && heartbeat.max(settle) <= P99_MAX
-            {
+            let goodput = worst.share_of(&best);
+            if round >= rounds && goodput >= GOODPUT_MIN && heartbeat.max(settle) <= P99_MAX {
                 break;
             }
         }
         best.show(name, "at its best", tasks);
         worst.show(name, "overloaded", tasks);
-        let goodput = median(&shares);
+        let goodput = worst.share_of(&best);
         let (heartbeat, settle) = worst.p99();
         let Tally { offered, answered, refused, wrong, .. } = worst.tally;
         let times = |calls: u64| calls as f64 / best.tally.taken.max(1) as f64;
@@ -152,11 +151,6 @@ impl Way {
     }
 }
 
-/// The middle of what is in order.
-fn median(sorted: &[u64]) -> u64 {
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0)
-}
-
 /// What was seen of servers under one pressure.
 #[derive(Default)]
 struct Measured {
@@ -175,6 +169,12 @@ impl Measured {
         self.latencies.settle.extend(other.latencies.settle);
         self.memory = self.memory.max(other.memory);
         self.worked += other.worked;
+    }
+
+    /// What was taken of what others took in the same time, in percent. Of all rounds together: a machine
+    /// that is slow for a second makes a single one worth little.
+    fn share_of(&self, others: &Self) -> u64 {
+        100 * self.tally.taken / others.tally.taken.max(1)
     }
 
     /// Whether there was anything to measure: of no calls at all none takes long.

@@ -164,6 +164,18 @@ impl Cut {
         }
     }
 
+    /// Packets that were dropped so far where this cut is made, by this one and by those before it.
+    pub fn dropped(&self, space: &Space) -> Result<u64, Failure> {
+        let (node, side) = self.link.ends();
+        space.dropped(&side.port(node))
+    }
+
+    /// Whether it drops whatever comes while it lasts. There is always something: who hears nothing
+    /// sends again.
+    pub const fn drops_all(&self) -> bool {
+        matches!(self.harm, Harm::Silent | Harm::Deaf | Harm::Mute)
+    }
+
     /// Undoes it.
     pub fn heal(&self, space: &Space) -> Result<(), Failure> {
         let (node, side) = self.link.ends();

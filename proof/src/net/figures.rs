@@ -23,6 +23,8 @@ pub struct Figures {
     pub converged: Vec<Duration>,
     /// How long links were cut in all.
     pub cut: Duration,
+    /// Packets that were dropped.
+    pub dropped: u64,
     /// How often things happened.
     pub counts: Counts,
     /// How long it took in all.
@@ -50,6 +52,7 @@ impl Figures {
             ("seed", self.seed),
             ("cuts", self.converged.len() as u64),
             ("cut_ms", self.cut.as_millis() as u64),
+            ("packets_dropped", self.dropped),
             ("sent", counts.sent),
             ("acknowledged", counts.taken),
             ("unanswered_and_sent_again", counts.unanswered),

@@ -83,9 +83,15 @@ pub fn run(settings: &Settings, observer: &mut dyn Observer) -> Result<Outcome, 
     let mut plan = Plan::new(random.next_u64());
     for _ in 0..settings.cuts {
         let cut = plan.next_cut();
+        let before = cut.dropped(&settings.space)?;
         cut.make(&settings.space, lateness)?;
         thread::sleep(cut.length);
         cut.heal(&settings.space)?;
+        let dropped = cut.dropped(&settings.space)? - before;
+        if cut.drops_all() && dropped == 0 {
+            violations.push(Violation::trouble(format!("{cut}: it cut nothing off")));
+        }
+        figures.dropped += dropped;
         figures.cut += cut.length;
         match converge(&crew.key, &own, &mut random) {
             Ok(took) => {

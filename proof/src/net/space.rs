@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use serde_json::Value;
+
 use super::{PRODUCERS, SERVERS, WORKERS};
 use crate::Failure;
 
@@ -175,6 +177,17 @@ impl Space {
         ran(command.args(["bpf", "da", "bytecode", program]))
     }
 
+    /// Packets that filters have dropped so far at the hub's end of a link.
+    pub fn dropped(&self, port: &str) -> Result<u64, Failure> {
+        let words = format!("-s -j qdisc show dev {port}");
+        let mut command = Command::new("tc");
+        let told = output(command.args(["-n", &self.name(Node::Hub)]).args(words.split(' ')))?;
+        let shown: Vec<Value> = serde_json::from_slice(&told)?;
+        let filters = shown.iter().find(|shown| shown.get("kind") == Some(&"clsact".into()));
+        let drops = filters.and_then(|filters| filters.get("drops")?.as_u64());
+        drops.ok_or_else(|| format!("no filters at {port}").into())
+    }
+
     fn tool(&self, tool: &str, node: Node, words: &str) -> Result<(), Failure> {
         let mut command = Command::new(tool);
         ran(command.args(["-n", &self.name(node)]).args(words.split(' ')))
@@ -248,9 +261,14 @@ impl Drop for Spaces {
 }
 
 fn ran(command: &mut Command) -> Result<(), Failure> {
+    output(command).map(|_| ())
+}
+
+/// What a command wrote, if it did what it should.
+fn output(command: &mut Command) -> Result<Vec<u8>, Failure> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(output.stdout);
     }
     Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim()).into())
 }
