@@ -28,7 +28,7 @@ const P99_MAX: Duration = Duration::from_millis(50);
 /// bounded by itself, whoever sends it.
 const MEMORY_MORE_MAX: u64 = 256 * 1_024;
 /// Where the first rounds find fault, so many times as many decide: the machine has moods.
-const SECOND_THOUGHTS: u64 = 5;
+const SECOND_THOUGHTS: u64 = 3;
 /// Workers beside the flood.
 const WORKERS: usize = 4;
 
