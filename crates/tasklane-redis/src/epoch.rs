@@ -29,11 +29,14 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    pub(crate) fn note(&self, meta: &Meta, now: i64) {
+    pub(crate) fn note(&self, meta: &Meta) {
         let before = self.epoch.swap(meta.epoch, Ordering::Relaxed);
         if before != 0 && before != meta.epoch {
             self.floor.fetch_max(self.seen.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+    }
+
+    pub(crate) fn see(&self, now: i64) {
         self.seen.fetch_max(now, Ordering::Relaxed);
     }
 
@@ -72,7 +75,7 @@ pub(crate) async fn begin(link: &Link, random: &mut impl Random) -> Result<(), F
     writes.set(Key::Meta, "epoch", epoch.to_string());
     writes.set(Key::Meta, "format", FORMAT.to_string());
     writes.set(Key::Meta, "floor", if meta.epoch == 0 { "0".into() } else { floor.to_string() });
-    let committed = link.commit(meta.version, writes, Kind::Epoch).await?;
+    let committed = link.commit(meta.version, meta.epoch, writes, Kind::Epoch).await?;
     if committed == Committed::Done && meta.epoch != 0 {
         tracing::warn!(
             last,

@@ -13,6 +13,9 @@ use crate::session::Session;
 const WAITING_MAX: usize = 20_000;
 /// What one write carries, unless a single call is larger: longer scripts hold up others.
 const GROUP_SIZE_MAX: usize = 500;
+/// Calls of this size together are worth being decided while a write is under way; fewer wait for
+/// more until it has ended, so that groups do not become small.
+const MANY_SIZE: usize = 64;
 /// Groups that go before a slice of bulk work that waits. Without a bound, a store that is never
 /// idle would never remove what has been kept long enough; a lifecycle is two units of groups and
 /// one of a slice, so with two, retention keeps up with groups that are full.
@@ -71,6 +74,8 @@ struct Waiting {
     settles: VecDeque<(usize, Box<dyn Call>)>,
     ordinary: VecDeque<(usize, Box<dyn Call>)>,
     bulk: VecDeque<(usize, Box<dyn Call>)>,
+    /// How much all but bulk work comes to.
+    size: usize,
     /// Groups that went before the bulk work that waits.
     bulk_passed: usize,
     closed: bool,
@@ -108,6 +113,7 @@ impl Inbox {
                 Class::Bulk => &mut waiting.bulk,
             };
             queue.push_back((size, work));
+            waiting.size += if class == Class::Bulk { 0 } else { size };
             drop(waiting);
             self.filled.notify_one();
         }
@@ -127,6 +133,20 @@ impl Inbox {
                 }
                 if waiting.closed {
                     return None;
+                }
+            }
+            filled.await;
+        }
+    }
+
+    /// The next calls to decide together, once they are many. Bulk work is none of them.
+    pub(crate) async fn take_many(&self) -> Vec<Box<dyn Call>> {
+        loop {
+            let filled = self.filled.notified();
+            {
+                let mut waiting = self.lock();
+                if waiting.size >= MANY_SIZE && waiting.bulk.is_empty() {
+                    return waiting.group();
                 }
             }
             filled.await;
@@ -155,12 +175,16 @@ impl Waiting {
         for queue in [&mut self.settles, &mut self.ordinary] {
             while let Some((size, _)) = queue.front() {
                 if !group.is_empty() && total + size > GROUP_SIZE_MAX {
-                    return group;
+                    break;
                 }
                 total += size;
                 group.extend(queue.pop_front().map(|(_, call)| call));
             }
+            if !queue.is_empty() {
+                break;
+            }
         }
+        self.size = self.size.saturating_sub(total);
         group
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use redis::aio::ConnectionLike;
 use redis::{Cmd, Pipeline, RedisError, Value};
@@ -26,6 +26,8 @@ use crate::writes::Writes;
 
 /// How long a server that lost too often has the store to itself, at most.
 const TURN_MS: u64 = 100;
+/// How long the time that Redis has told is gone on from.
+const TIME_AGE_MAX: Duration = Duration::from_millis(50);
 /// How long a look at the feed may wait for something new.
 pub(crate) const WATCH_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -47,6 +49,8 @@ pub(crate) struct Link {
     server: String,
     /// Microseconds by which the store's clock is ahead of this machine's.
     ahead: AtomicI64,
+    /// When Redis last told its time, and which it was.
+    told: Mutex<Option<(Instant, i64)>>,
     pub(crate) past: Past,
     mode: Mode,
     /// How many replicas must have a write before it is answered.
@@ -123,6 +127,7 @@ impl Link {
             clock: options.clock.clone(),
             server: format!("{server:016x}"),
             ahead: AtomicI64::new(0),
+            told: Mutex::default(),
             past: Past::default(),
             mode: options.mode,
             replicas: address.replicas,
@@ -183,8 +188,11 @@ impl Link {
             None => request.text(""),
         }
         match snapshot.meta.epoch {
-            0 => request.text(""),
-            _ => request.number(snapshot.meta.version),
+            0 => ["", ""].iter().for_each(|text| request.text(text)),
+            epoch => {
+                request.number(snapshot.meta.version);
+                request.number(epoch);
+            }
         }
         read::ask(&asked, &mut request);
         let mut open = self.line(way).open().await?;
@@ -195,24 +203,26 @@ impl Link {
             answer = self.call(way, &open, &self.load, &request, None).await;
         }
         let (answer, _) = answer.map_err(|error| Fault::Store(refused(&error)))?;
-        let loaded = snapshot.add(asked, answer)?;
-        let now = snapshot.now.as_micros();
-        self.past.note(&snapshot.meta, now);
-        let ahead = now.saturating_sub(machine_time());
-        self.ahead.store(ahead, Ordering::Relaxed);
+        let (loaded, now) = snapshot.add(asked, answer)?;
+        if let Some(now) = now {
+            self.past.note(&snapshot.meta);
+            self.note_time(now);
+        }
         Ok(loaded)
     }
 
-    /// Writes, if the store is at `version`.
+    /// Writes, if the store is at `version` of `epoch`.
     pub(crate) async fn commit(
         &self,
         version: i64,
+        epoch: u64,
         writes: Writes,
         kind: Kind,
     ) -> Result<Committed, Fault> {
         let first = [Key::Meta, Key::Turn, Key::Index, Key::Block];
         let mut request = Request::new(&self.namespace, first);
         request.number(version);
+        request.number(epoch);
         request.text(&self.server);
         request.text(if kind == Kind::Epoch { "epoch" } else { "" });
         writes.ask(&mut request);
@@ -225,11 +235,14 @@ impl Link {
         let waiting = wait.command(self.wait_time_max);
         let answer = self.call(Way::Writing, &open, script, &request, waiting).await;
         let (answer, waited) = answer.map_err(|error| Fault::Store(unwritten(&error)))?;
-        let outcome = value::array(answer)?.into_iter().next().map(value::integer).transpose()?;
-        match outcome {
+        let mut parts = value::array(answer)?.into_iter();
+        match parts.next().map(value::integer).transpose()? {
             Some(1) => {}
             Some(3) => return Ok(Committed::Elsewhere),
             _ => return Ok(Committed::Conflict),
+        }
+        if let Some(now) = parts.nth(1) {
+            self.note_time(value::integer(now)?);
         }
         if !wait.is_met(waited.unwrap_or_default())? {
             let text = "Redis has written it, but not as many replicas as configured, or its file \
@@ -282,6 +295,27 @@ impl Link {
             Way::Reading => &self.reading,
             Way::Watching => &self.watching,
         }
+    }
+
+    /// Redis has told its time.
+    fn note_time(&self, micros: i64) {
+        self.past.see(micros);
+        self.ahead.store(micros.saturating_sub(machine_time()), Ordering::Relaxed);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        *told = Some((Instant::now(), micros));
+    }
+
+    /// What time it is in Redis, if it was told a moment ago: that, and what has passed here since.
+    /// It is never ahead of Redis, and behind it by the way of an answer.
+    pub(crate) fn time(&self) -> Option<Timestamp> {
+        if let Some(clock) = &self.clock {
+            return Some(clock.wall());
+        }
+        let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, micros) = told?;
+        let passed = at.elapsed();
+        let now = micros.saturating_add(i64::try_from(passed.as_micros()).unwrap_or(i64::MAX));
+        (passed < TIME_AGE_MAX).then(|| Timestamp::from_micros(now))
     }
 
     /// The store's time, as near as it is known.

@@ -1,7 +1,7 @@
 //! Hints: what became claimable and what happened, by this server's doing and by others'.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tasklane_store::{Hints, Position, Signal};
 use tokio::sync::watch;
@@ -17,7 +17,19 @@ pub(crate) struct Signals {
     hints: Hints<u32>,
     seen: Mutex<Seen>,
     /// Held while this server writes: others may see a write before its end is known here.
-    pub(crate) writing: tokio::sync::Mutex<()>,
+    pub(crate) writing: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// What a write of this server is about.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// The last event there is; somebody else's, if none is its own.
+    pub(crate) last: Position,
+    /// How many events are its own.
+    pub(crate) events: u64,
+    /// Tasks that became claimable, and where.
+    pub(crate) claimable: u64,
+    pub(crate) woken: Woken,
 }
 
 #[derive(Default)]
@@ -39,9 +51,9 @@ impl Signals {
         self.signal.send_modify(|signal| signal.last = last);
     }
 
-    /// This server has written; `last` is the last event there is. If none is its own, that one is
-    /// somebody else's.
-    pub(crate) fn wrote(&self, last: Position, events: u64, claimable: u64, woken: Woken) {
+    /// This server has written.
+    pub(crate) fn wrote(&self, news: News) {
+        let News { last, events, claimable, woken } = news;
         let mut seen = self.seen();
         if events > 0 && last > seen.from {
             seen.own.insert(last);
@@ -104,8 +116,10 @@ mod tests {
     fn what_others_wrote_before_an_own_write_is_still_looked_at() {
         let signals = Signals::default();
         signals.begin(Position(10));
-        signals.wrote(Position(14), 2, 1, Woken::In(vec![1]));
-        signals.wrote(Position(16), 0, 0, Woken::default());
+        let (claimable, woken) = (1, Woken::In(vec![1]));
+        signals.wrote(News { last: Position(14), events: 2, claimable, woken });
+        let (claimable, woken) = (0, Woken::default());
+        signals.wrote(News { last: Position(16), events: 0, claimable, woken });
         assert_eq!(signals.from(), Position(10));
         let own = [12, 14, 16].map(|last| signals.is_own(Position(last)));
         assert_eq!(own, [false, true, false]);

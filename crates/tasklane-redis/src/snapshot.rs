@@ -1,14 +1,17 @@
-//! What was read at one version of the store.
+//! What is known of the store at one version: what was read, and what was written since.
 
 use bytes::Bytes;
 use hashbrown::HashMap;
 use redis::Value;
-use tasklane_core::{Sequence, Timestamp};
+use tasklane_core::{Sequence, TaskId, Timestamp, WorkerId};
 use tasklane_store::StoreError;
 
 use crate::fault::Fault;
+use crate::heads::Heads;
 use crate::keys::Key;
 use crate::read::{Asked, Read};
+use crate::sorted::Sorted;
+use crate::stored::Stored;
 use crate::value;
 
 /// The layout that this program writes, and the only one it knows.
@@ -35,22 +38,24 @@ pub(crate) struct Meta {
     pub(crate) floor: i64,
 }
 
-/// Answers, by what was asked.
+/// Answers, by what was asked, and what came of decisions on them (see `known.rs`).
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     pub(crate) meta: Meta,
     pub(crate) now: Timestamp,
-    fields: HashMap<Key, HashMap<Vec<u8>, Option<Bytes>>>,
-    firsts: HashMap<Key, Firsts>,
-    plain: HashMap<Read, Value>,
-}
-
-/// The first of a sorted set.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Firsts {
-    pub(crate) items: Vec<(i64, Bytes)>,
-    /// There are no others.
-    pub(crate) complete: bool,
+    /// Whether that is the time of this moment, and not of an earlier one.
+    timed: bool,
+    /// Whether it is from before the last write of this server.
+    pub(super) kept: bool,
+    pub(super) fields: HashMap<Key, HashMap<Vec<u8>, Option<Bytes>>>,
+    pub(super) sorted: HashMap<Key, Sorted>,
+    pub(super) plain: HashMap<Read, Value>,
+    /// Tasks as they were left.
+    pub(super) tasks: HashMap<TaskId, Stored>,
+    /// Where lanes begin.
+    pub(super) heads: HashMap<Key, Heads>,
+    /// How many leases workers have.
+    pub(super) held: HashMap<WorkerId, i64>,
 }
 
 /// What the script that reads answered.
@@ -67,9 +72,41 @@ impl Snapshot {
         self.fields.get(key)?.get(field)
     }
 
-    /// The first of a sorted set, if they were read.
-    pub(crate) fn firsts(&self, key: &Key) -> Option<&Firsts> {
-        self.firsts.get(key)
+    /// The first of a sorted set, if they are known.
+    pub(crate) fn sorted(&self, key: &Key) -> Option<&Sorted> {
+        self.sorted.get(key)
+    }
+
+    /// A task, if it is known without being read.
+    pub(crate) fn task(&self, id: TaskId) -> Option<&Stored> {
+        self.tasks.get(&id)
+    }
+
+    /// Where lanes of a queue and priority begin, if that is known.
+    pub(crate) fn heads(&self, key: &Key) -> Option<&Heads> {
+        self.heads.get(key)
+    }
+
+    /// How many leases a worker has, if that is known.
+    pub(crate) fn held(&self, worker: WorkerId) -> Option<i64> {
+        self.held.get(&worker).copied()
+    }
+
+    /// Whether its time is that of this moment. Otherwise what is decided on it counts for nothing,
+    /// but tells what will be needed.
+    pub(crate) const fn is_timed(&self) -> bool {
+        self.timed
+    }
+
+    /// Whether it has outlived a write: nobody else seems to write much.
+    pub(crate) const fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// The next decision is made at this time; without one, at that of the next read.
+    pub(crate) fn set_time(&mut self, now: Option<Timestamp>) {
+        self.timed = now.is_some();
+        self.now = now.unwrap_or(self.now);
     }
 
     /// An answer, if it was asked for.
@@ -77,18 +114,23 @@ impl Snapshot {
         self.plain.get(read)
     }
 
-    /// Adds what was asked and answered.
-    pub(crate) fn add(&mut self, asked: Vec<Asked>, answer: Value) -> Result<Loaded, Fault> {
+    /// Adds what was asked and answered; gives the time at which it was too.
+    pub(crate) fn add(
+        &mut self,
+        asked: Vec<Asked>,
+        answer: Value,
+    ) -> Result<(Loaded, Option<i64>), Fault> {
         let odd = || Fault::Corrupt("the reading script answered oddly".into());
         let mut parts = value::array(answer)?.into_iter();
         let (Some(_), Some(now), Some(meta), Some(answers)) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Ok(Loaded::Changed);
+            return Ok((Loaded::Changed, None));
         };
+        let now = value::integer(now)?;
         // One moment for all that is decided on it, however often more is read.
-        if self.meta.epoch == 0 {
-            self.now = Timestamp::from_micros(value::integer(now)?);
+        if !self.timed {
+            self.set_time(Some(Timestamp::from_micros(now)));
         }
         self.meta = read_meta(meta)?;
         let answers = value::array(answers)?;
@@ -98,7 +140,9 @@ impl Snapshot {
         for (asked, answer) in asked.into_iter().zip(answers) {
             match asked {
                 Asked::Fields(key, fields) => self.add_fields(key, fields, answer)?,
-                Asked::One(Read::First(key, depth)) => self.add_firsts(key, depth, answer)?,
+                Asked::One(Read::First(key, depth)) => {
+                    self.add_firsts(key, depth, answer)?;
+                }
                 Asked::One(Read::Front(key, depth)) => {
                     let mut parts = value::array(answer)?.into_iter();
                     let (Some(firsts), Some(tasks), Some(records)) =
@@ -106,12 +150,7 @@ impl Snapshot {
                     else {
                         return Err(odd());
                     };
-                    self.add_firsts(key.clone(), depth, firsts)?;
-                    let items = self.firsts.get(&key).map(|firsts| firsts.items.clone());
-                    let ids = items.unwrap_or_default().into_iter();
-                    let ids: Vec<_> = ids
-                        .map(|(_, member)| member.get(8..).unwrap_or_default().to_vec())
-                        .collect();
+                    let ids = self.add_firsts(key, depth, firsts)?;
                     self.add_fields(Key::Task, ids.clone(), tasks)?;
                     self.add_fields(Key::Record, ids, records)?;
                 }
@@ -120,7 +159,7 @@ impl Snapshot {
                 }
             }
         }
-        Ok(Loaded::Whole)
+        Ok((Loaded::Whole, Some(now)))
     }
 
     fn add_fields(&mut self, key: Key, fields: Vec<Vec<u8>>, answer: Value) -> Result<(), Fault> {
@@ -131,11 +170,14 @@ impl Snapshot {
         Ok(())
     }
 
-    fn add_firsts(&mut self, key: Key, depth: usize, answer: Value) -> Result<(), Fault> {
+    /// Gives the ids in members of lanes.
+    fn add_firsts(&mut self, key: Key, depth: usize, answer: Value) -> Result<Vec<Vec<u8>>, Fault> {
         let items = value::scored(answer)?;
         let complete = items.len() < depth;
-        self.firsts.insert(key, Firsts { items, complete });
-        Ok(())
+        let id = |(_, member): &(i64, Bytes)| member.get(8..).unwrap_or_default().to_vec();
+        let ids = items.iter().map(id).collect();
+        self.sorted.insert(key, Sorted::new(items, complete));
+        Ok(ids)
     }
 }
 

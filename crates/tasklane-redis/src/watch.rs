@@ -13,8 +13,8 @@ use crate::keys::Key;
 use crate::link::{WATCH_TIME_MAX, Way};
 use crate::look::Entry;
 use crate::session::Woken;
+use crate::shared::Shared;
 use crate::value;
-use crate::writer::Shared;
 
 /// Writes looked at in one go.
 const ENTRIES_MAX: usize = 64;

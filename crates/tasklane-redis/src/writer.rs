@@ -1,21 +1,27 @@
-//! Reads, lets the session decide, writes; again if something else was written in between.
+//! Decides on what is known, writes, and begins again with what is there if somebody else has
+//! written meanwhile.
+//!
+//! While Redis carries out one write, the next group of calls is decided on what will be there
+//! after it: program and server work side by side. It is sent when the one before has succeeded.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tasklane_core::Random;
-use tasklane_core::lifecycle::Rules;
-use tasklane_store::{Figures, Position, StoreError, Tally};
+use tasklane_store::{Position, StoreError};
+use tokio::sync::OwnedMutexGuard;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::catalog::Catalog;
 use crate::epoch;
 use crate::fault::Fault;
-use crate::inbox::{Call, Inbox};
-use crate::link::{Committed, Link, Way};
+use crate::inbox::Call;
+use crate::link::{Committed, Way};
 use crate::read::Read;
 use crate::session::{Decided, Memory, Outcome, Session};
-use crate::signal::Signals;
-use crate::snapshot::{Loaded, Meta, Snapshot};
+use crate::shared::Shared;
+use crate::signal::News;
+use crate::snapshot::Snapshot;
 use crate::system::SystemRandom;
 
 /// Attempts after which a server asks the others to hold back.
@@ -25,111 +31,8 @@ const ATTEMPTS_MAX: u32 = 200;
 /// How long to wait, at most, before the first attempts are repeated.
 const PAUSE_MICROS_MAX: u64 = 2_000;
 
-/// What the store and its writer share.
-pub(crate) struct Shared {
-    pub(crate) link: Link,
-    pub(crate) inbox: Inbox,
-    pub(crate) rules: Rules,
-    catalog: Mutex<Arc<Catalog>>,
-    pub(crate) signals: Signals,
-    trouble: Mutex<Option<String>>,
-    commit_micros: Tally,
-    commit_events: Tally,
-}
-
-impl Shared {
-    pub(crate) fn new(link: Link, rules: Rules) -> Self {
-        Self {
-            link,
-            inbox: Inbox::default(),
-            rules,
-            catalog: Mutex::default(),
-            signals: Signals::default(),
-            trouble: Mutex::default(),
-            commit_micros: Tally::default(),
-            commit_events: Tally::default(),
-        }
-    }
-
-    pub(crate) fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn catalog_of(&self, epoch: u64) -> Arc<Catalog> {
-        let known = self.catalog();
-        if known.epoch() == epoch { known } else { Arc::new(Catalog::new(epoch)) }
-    }
-
-    /// Remembers lanes and queues; of two, those that are more recent.
-    pub(crate) fn set_catalog(&self, catalog: &Arc<Catalog>) {
-        let mut known = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        let age = |catalog: &Catalog| (catalog.queues_version(), catalog.lane_count());
-        if catalog.epoch() != known.epoch() || age(catalog) >= age(&known) {
-            *known = Arc::clone(catalog);
-        }
-    }
-
-    pub(crate) fn figures(&self) -> Figures {
-        Figures {
-            commit_micros: self.commit_micros.spread(),
-            commit_events: self.commit_events.spread(),
-            ..Figures::default()
-        }
-    }
-
-    /// Why the last write failed, if it did, or why none should be made.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        let noted = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        noted.or_else(|| self.link.refusal())
-    }
-
-    pub(crate) fn note_trouble(&self, trouble: Option<String>) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
-    }
-
-    /// Reads, with lanes and queues as of that moment.
-    pub(crate) async fn load(
-        &self,
-        way: Way,
-        reads: Vec<Read>,
-        snapshot: &mut Snapshot,
-    ) -> Result<Option<Arc<Catalog>>, Fault> {
-        if let Loaded::Changed = self.link.load(way, reads, snapshot).await? {
-            return Ok(None);
-        }
-        let mut catalog = self.catalog_of(snapshot.meta.epoch);
-        let wanted = catalog.wants(&snapshot.meta);
-        if !wanted.is_empty() {
-            if let Loaded::Changed = self.link.load(way, wanted, snapshot).await? {
-                return Ok(None);
-            }
-            let meta = snapshot.meta;
-            Arc::make_mut(&mut catalog).update(snapshot, &meta)?;
-            self.set_catalog(&catalog);
-        }
-        Ok(Some(catalog))
-    }
-
-    /// Reads for somebody who only looks. Lanes and queues may be from a moment later.
-    pub(crate) async fn look(&self, reads: Vec<Read>) -> Result<(Snapshot, Arc<Catalog>), Fault> {
-        loop {
-            let mut snapshot = Snapshot::default();
-            self.link.load(Way::Reading, reads.clone(), &mut snapshot).await?;
-            let mut catalog = self.catalog_of(snapshot.meta.epoch);
-            let wanted = catalog.wants(&snapshot.meta);
-            if wanted.is_empty() {
-                return Ok((snapshot, catalog));
-            }
-            let mut later = Snapshot::default();
-            self.link.load(Way::Reading, wanted, &mut later).await?;
-            if later.meta.epoch == snapshot.meta.epoch {
-                Arc::make_mut(&mut catalog).update(&later, &snapshot.meta)?;
-                self.set_catalog(&catalog);
-                return Ok((snapshot, catalog));
-            }
-        }
-    }
-}
+/// Calls that are decided together.
+type Group = Vec<Box<dyn Call>>;
 
 /// Decides and writes, group by group, until the store is closed.
 pub(crate) struct Writer {
@@ -138,68 +41,109 @@ pub(crate) struct Writer {
     /// In which epoch it was remembered.
     epoch: u64,
     random: SystemRandom,
+    /// What will be there once the write that is under way has succeeded.
+    known: Snapshot,
+    catalog: Arc<Catalog>,
+    /// How often all that was known has been forgotten.
+    forgotten: u64,
+    flight: Option<Flight>,
 }
+
+/// Calls on their way to Redis.
+struct Trip {
+    group: Group,
+    /// How often this was tried before.
+    attempt: u32,
+    started: Instant,
+    /// What is wrong even if it succeeds.
+    trouble: Option<String>,
+}
+
+/// A write that is under way.
+struct Flight {
+    trip: Trip,
+    landing: JoinHandle<Result<Committed, Fault>>,
+    catalog: Arc<Catalog>,
+    news: News,
+    /// Until what was written has been told.
+    writing: OwnedMutexGuard<()>,
+}
+
+type Landed = Result<Result<Committed, Fault>, JoinError>;
 
 impl Writer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, memory: Memory::default(), epoch: 0, random: SystemRandom::default() }
-    }
-
-    pub(crate) async fn run(mut self) {
-        while let Some(mut group) = self.shared.clone().inbox.take().await {
-            let mut outcome = self.carry_out(&mut group).await;
-            let refused = outcome.clone();
-            let mut admissions = Vec::new();
-            if let Err(StoreError::Full(_)) = outcome {
-                // What ends tasks goes on, and makes room in time.
-                admissions.extend(group.extract_if(.., |call| call.admits()));
-                outcome = self.carry_out(&mut group).await;
-            }
-            let trouble = refused.clone().and(outcome.clone()).err();
-            self.shared.note_trouble(trouble.map(|error| error.to_string()));
-            group.into_iter().for_each(|call| call.answer(outcome.clone()));
-            admissions.into_iter().for_each(|call| call.answer(refused.clone()));
+        Self {
+            memory: Memory::default(),
+            epoch: 0,
+            random: SystemRandom::default(),
+            known: Snapshot::default(),
+            catalog: shared.catalog(),
+            forgotten: 0,
+            flight: None,
+            shared,
         }
     }
 
-    async fn carry_out(&mut self, group: &mut Vec<Box<dyn Call>>) -> Result<(), StoreError> {
-        self.decide_and_write(group).await.map_err(|fault| fault.to_store_error())
+    pub(crate) async fn run(mut self) {
+        while let Some(mut group) = self.next().await {
+            let started = Instant::now();
+            let (ahead, forgotten) = (self.decide_ahead(&mut group), self.forgotten);
+            self.land().await;
+            match ahead {
+                Some(decided) if forgotten == self.forgotten => {
+                    self.launch(Trip { group, attempt: 0, started, trouble: None }, *decided).await;
+                }
+                _ => self.carry_out(Trip { group, attempt: 0, started, trouble: None }).await,
+            }
+        }
     }
 
-    /// All calls of a group in one write. Those that fail by themselves are answered and left out.
-    async fn decide_and_write(&mut self, group: &mut Vec<Box<dyn Call>>) -> Result<(), Fault> {
-        let started = Instant::now();
-        // A first look, at nothing, tells what will be needed.
-        let catalog = self.shared.catalog();
-        let mut wanted = match self.decide(group, &Snapshot::default(), catalog) {
-            Outcome::Missing(wanted) => wanted,
-            Outcome::Decided(_) => Vec::new(),
-        };
-        for attempt in 0..ATTEMPTS_MAX {
-            self.give_way(attempt).await?;
-            let mut snapshot = Snapshot::default();
-            let Some(decided) = self.settle(group, &mut wanted, &mut snapshot).await? else {
-                continue;
-            };
-            let Decided { writes, kind, catalog, memory, claimable, woken, last, events } = decided;
-            let _writing = self.shared.signals.writing.lock().await;
-            if !writes.is_empty() {
-                match self.shared.link.commit(snapshot.meta.version, writes, kind).await? {
-                    Committed::Done => {}
-                    Committed::Conflict => continue,
-                    Committed::Elsewhere => {
-                        epoch::begin(&self.shared.link, &mut self.random).await?;
-                        continue;
-                    }
+    /// The next calls to decide together; while a write is under way, only if they are many.
+    async fn next(&mut self) -> Option<Group> {
+        let shared = Arc::clone(&self.shared);
+        while let Some(mut flight) = self.flight.take() {
+            tokio::select! {
+                biased;
+                landed = &mut flight.landing => self.landed(flight, landed).await,
+                group = shared.inbox.take_many() => {
+                    self.flight = Some(flight);
+                    return Some(group);
                 }
-                let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-                self.shared.commit_micros.add(micros);
-                self.shared.commit_events.add(events);
             }
-            self.shared.set_catalog(&catalog);
-            self.memory = memory;
-            self.shared.signals.wrote(last, events, claimable, woken);
-            return Ok(());
+        }
+        shared.inbox.take().await
+    }
+
+    /// Decides and sends the write on its way.
+    async fn carry_out(&mut self, mut trip: Trip) {
+        match self.prepare(&mut trip).await {
+            Ok(decided) => self.launch(trip, *decided).await,
+            Err(fault) => self.refuse(trip.group, &fault.to_store_error()),
+        }
+    }
+
+    /// Decides beside a write that is under way, if everything is known that it takes.
+    fn decide_ahead(&mut self, group: &mut Group) -> Option<Box<Decided>> {
+        self.flight.as_ref()?;
+        self.known.set_time(self.shared.link.time());
+        match self.decide(group) {
+            // What writes nothing is compared with nothing: it has to be read.
+            Outcome::Decided(decided) if !decided.writes.is_empty() => Some(decided),
+            _ => None,
+        }
+    }
+
+    /// Decides, and reads whatever that takes.
+    async fn prepare(&mut self, trip: &mut Trip) -> Result<Box<Decided>, Fault> {
+        let mut wanted = Vec::new();
+        while trip.attempt < ATTEMPTS_MAX {
+            self.give_way(trip.attempt).await?;
+            if let Some(decided) = self.settle(&mut trip.group, &mut wanted).await? {
+                return Ok(decided);
+            }
+            self.forget();
+            trip.attempt += 1;
         }
         let text = "other servers kept writing in between; nothing was written";
         Err(StoreError::Overloaded(text.into()).into())
@@ -209,51 +153,55 @@ impl Writer {
     /// meanwhile. What was wanted is kept, so that another attempt reads it in one go.
     async fn settle(
         &mut self,
-        group: &mut Vec<Box<dyn Call>>,
+        group: &mut Group,
         wanted: &mut Vec<Read>,
-        snapshot: &mut Snapshot,
-    ) -> Result<Option<Decided>, Fault> {
+    ) -> Result<Option<Box<Decided>>, Fault> {
+        let known = self.known.meta.epoch != 0;
+        self.known.set_time(self.shared.link.time().filter(|_| known));
         let mut reads = wanted.clone();
+        let mut compared = false;
         loop {
-            let Some(catalog) = self.shared.load(Way::Writing, reads, snapshot).await? else {
-                return Ok(None);
-            };
-            if snapshot.meta.epoch == 0 {
+            match self.decide(group) {
+                Outcome::Decided(decided) if compared || !decided.writes.is_empty() => {
+                    return Ok(Some(decided));
+                }
+                Outcome::Decided(_) => {}
+                Outcome::Missing(missing) => {
+                    let timeless = missing.iter().filter(|read| read.is_timeless());
+                    wanted.extend(timeless.filter(|read| !reads.contains(read)).cloned());
+                    reads.extend(missing);
+                }
+            }
+            let reads = std::mem::take(&mut reads);
+            let loaded = self.shared.load(Way::Writing, reads, &mut self.known).await?;
+            let Some(catalog) = loaded else { return Ok(None) };
+            (self.catalog, compared) = (catalog, true);
+            if self.known.meta.epoch == 0 {
                 // Redis has nothing of the store (any more).
                 epoch::begin(&self.shared.link, &mut self.random).await?;
                 return Ok(None);
             }
-            self.note_epoch(&snapshot.meta);
-            match self.decide(group, snapshot, catalog) {
-                Outcome::Decided(decided) => return Ok(Some(*decided)),
-                Outcome::Missing(missing) => {
-                    wanted.extend(missing.iter().filter(|read| read.is_timeless()).cloned());
-                    reads = missing;
-                }
-            }
+            self.note_epoch();
         }
     }
 
     /// What was remembered in another epoch is worth nothing.
-    fn note_epoch(&mut self, meta: &Meta) {
+    fn note_epoch(&mut self) {
+        let meta = &self.known.meta;
         if self.epoch != meta.epoch {
             (self.epoch, self.memory) = (meta.epoch, Memory::default());
             self.shared.signals.begin(Position(meta.last.0));
         }
     }
 
-    fn decide(
-        &mut self,
-        group: &mut Vec<Box<dyn Call>>,
-        snapshot: &Snapshot,
-        catalog: Arc<Catalog>,
-    ) -> Outcome {
+    /// Lets the calls decide. Those that fail by themselves are answered and left out.
+    fn decide(&mut self, group: &mut Group) -> Outcome {
         loop {
             let (memory, rules) = (self.memory.clone(), self.shared.rules);
-            let floor = snapshot.meta.floor.max(self.shared.link.past.floor());
-            let catalog = Arc::clone(&catalog);
+            let floor = self.known.meta.floor.max(self.shared.link.past.floor());
+            let catalog = Arc::clone(&self.catalog);
             let mut session =
-                Session::new(snapshot, catalog, memory, &rules, floor, &mut self.random);
+                Session::new(&self.known, catalog, memory, &rules, floor, &mut self.random);
             let mut failed = None;
             for (position, call) in group.iter_mut().enumerate() {
                 if let Err(fault) = call.run(&mut session)
@@ -270,6 +218,83 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Sends a write on its way, and goes on with what will be there after it.
+    async fn launch(&mut self, trip: Trip, decided: Decided) {
+        let Decided { writes, left, kind, catalog, memory, news } = decided;
+        let (version, epoch) = (self.known.meta.version, self.known.meta.epoch);
+        let writing = Arc::clone(&self.shared.signals.writing).lock_owned().await;
+        (self.catalog, self.memory) = (Arc::clone(&catalog), memory);
+        if !self.known.advance(&writes, left) {
+            self.forget();
+        }
+        let shared = Arc::clone(&self.shared);
+        let landing = tokio::spawn(async move {
+            match writes.is_empty() {
+                true => Ok(Committed::Done),
+                false => shared.link.commit(version, epoch, writes, kind).await,
+            }
+        });
+        self.flight = Some(Flight { trip, landing, catalog, news, writing });
+    }
+
+    /// Waits for the write that is under way, however often it takes.
+    async fn land(&mut self) {
+        while let Some(mut flight) = self.flight.take() {
+            let landed = (&mut flight.landing).await;
+            self.landed(flight, landed).await;
+        }
+    }
+
+    /// A write has ended: tells those who wait for it, or sends it again.
+    async fn landed(&mut self, flight: Flight, landed: Landed) {
+        let Flight { mut trip, catalog, news, writing, .. } = flight;
+        let lost = || StoreError::OutcomeUnknown("a write was not finished".into()).into();
+        match landed.unwrap_or_else(|_| Err(lost())) {
+            Ok(Committed::Done) => {
+                self.shared.measured(trip.started.elapsed(), news.events);
+                self.shared.set_catalog(&catalog);
+                self.shared.signals.wrote(news);
+                self.shared.note_trouble(trip.trouble);
+                return trip.group.into_iter().for_each(|call| call.answer(Ok(())));
+            }
+            Ok(Committed::Conflict) => {}
+            Ok(Committed::Elsewhere) => {
+                if let Err(fault) = epoch::begin(&self.shared.link, &mut self.random).await {
+                    return self.refuse(trip.group, &fault.to_store_error());
+                }
+            }
+            Err(fault) => {
+                let error = fault.to_store_error();
+                let admissions = trip
+                    .group
+                    .extract_if(.., |call| !matches!(error, StoreError::Full(_)) || call.admits());
+                let refused: Group = admissions.collect();
+                // Where there is no room, what ends tasks goes on, and makes some in time.
+                if refused.is_empty() || trip.group.is_empty() {
+                    trip.group.extend(refused);
+                    return self.refuse(trip.group, &error);
+                }
+                self.refuse(refused, &error);
+                trip.trouble = Some(error.to_string());
+            }
+        }
+        drop(writing);
+        self.forget();
+        trip.attempt += 1;
+        self.carry_out(trip).await;
+    }
+
+    fn refuse(&mut self, group: Group, error: &StoreError) {
+        self.forget();
+        self.shared.note_trouble(Some(error.to_string()));
+        group.into_iter().for_each(|call| call.answer(Err(error.clone())));
+    }
+
+    fn forget(&mut self) {
+        (self.known, self.catalog) = (Snapshot::default(), self.shared.catalog());
+        self.forgotten += 1;
     }
 
     /// Waits a little before another attempt; after several asks for a turn.

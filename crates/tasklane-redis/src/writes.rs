@@ -140,6 +140,30 @@ impl Writes {
         there.filter(|(_, _, own)| *own == priority).map(|(_, lane, _)| *lane).collect()
     }
 
+    /// Fields that change, by hash.
+    pub(crate) fn all_fields(
+        &self,
+    ) -> impl Iterator<Item = (&Key, &BTreeMap<Vec<u8>, Option<Bytes>>)> {
+        self.fields.iter()
+    }
+
+    /// Members that change, by sorted set.
+    pub(crate) fn all_scores(
+        &self,
+    ) -> impl Iterator<Item = (&Key, &BTreeMap<Vec<u8>, Option<i64>>)> {
+        self.scores.iter()
+    }
+
+    /// Counters that change, by hash.
+    pub(crate) fn all_sums(&self) -> impl Iterator<Item = (&Key, &BTreeMap<Vec<u8>, i64>)> {
+        self.sums.iter()
+    }
+
+    /// Lanes that have changed: queue, lane, priority.
+    pub(crate) fn all_lanes(&self) -> impl Iterator<Item = (u32, u32, Priority)> {
+        self.lanes.iter().copied()
+    }
+
     /// Writes all of it as arguments of the script that writes.
     pub(crate) fn ask(self, request: &mut Request<'_>) {
         for key in &self.removed {

@@ -11,10 +11,10 @@ use crate::catalog::Catalog;
 use crate::fault::Fault;
 use crate::keys::Key;
 use crate::read::Read;
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::stored::Stored;
 use crate::value;
-use crate::writer::Shared;
 
 /// Tasks looked at in one go.
 const TASKS_AT_ONCE: usize = 100;

@@ -8,8 +8,8 @@ use crate::catalog::Catalog;
 use crate::fault::Fault;
 use crate::keys::Key;
 use crate::read::Read;
+use crate::shared::Shared;
 use crate::value;
-use crate::writer::Shared;
 
 /// Writes read at once.
 const ENTRIES_MAX: usize = 64;

@@ -6,9 +6,9 @@ use tasklane_store::{Page, PageCursor, Query, StoredTask};
 use crate::fault::Fault;
 use crate::keys::Key;
 use crate::read::Read;
+use crate::shared::Shared;
 use crate::stored::{Stored, task_id};
 use crate::value;
-use crate::writer::Shared;
 
 /// Blocks of the index read at once.
 const BLOCKS: usize = 8;

@@ -8,9 +8,9 @@ use crate::catalog::Catalog;
 use crate::fault::Fault;
 use crate::keys::Key;
 use crate::read::Read;
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::value;
-use crate::writer::Shared;
 
 type Counted = HashMap<(u32, Priority), [u64; StateName::COUNT]>;
 

@@ -11,10 +11,10 @@ use crate::fault::Fault;
 use crate::keys::Key;
 use crate::read::Read;
 use crate::session::{WorkerSlot, unpack_health};
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::stored::{Payload, Stored};
 use crate::value;
-use crate::writer::Shared;
 
 impl Shared {
     pub(crate) async fn get(&self, ids: &[TaskId]) -> Result<Vec<Option<StoredTask>>, Fault> {

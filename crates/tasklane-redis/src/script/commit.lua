@@ -2,31 +2,31 @@
 -- Writes what was decided, if nothing has changed since it was read.
 --
 -- KEYS  1 meta, 2 turn, 3 index, 4 block, then every key that is written
--- ARGV  1 the version at which was read
---       2 who writes
---       3 "epoch" to begin one, else empty
+-- ARGV  1 the version at which was read, 2 its epoch
+--       3 who writes
+--       4 "epoch" to begin one, else empty
 --       then writes, one behind the other:
 --         C command key count arguments…   a plain command
 --         H lane heads number              notes again where a lane begins
 --         A count ids…                     adds tasks to the index, in rising order
 --         R count ids…                     removes tasks from the index
--- gives {1, version} when it was written; {0, version} when another version is there;
+-- gives {1, version, time in microseconds} when it was written; {0, version} when another version is there;
 --       {2, version} when it is another server's turn; {3, version} when the epoch began on another
 --       Redis server, or on this one before it was started again. In these nothing was written.
 --
 -- Keys are named by their place in KEYS. Every guard stands before the first write.
-local known = redis.call('HMGET', KEYS[1], 'version', 'origin')
+local known = redis.call('HMGET', KEYS[1], 'version', 'origin', 'epoch')
 local version = known[1] or '0'
-if version ~= ARGV[1] then
+if version ~= ARGV[1] or (known[3] or '0') ~= ARGV[2] then
   return {0, version}
 end
 -- Redis gives itself another id when it starts and when it becomes a primary.
 local origin = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
-if ARGV[3] ~= 'epoch' and known[2] ~= origin then
+if ARGV[4] ~= 'epoch' and known[2] ~= origin then
   return {3, version}
 end
 local turn = redis.call('GET', KEYS[2])
-if turn and turn ~= ARGV[2] then
+if turn and turn ~= ARGV[3] then
   return {2, version}
 end
 
@@ -164,10 +164,10 @@ local function note_head(lane, heads, number)
   end
 end
 
-if ARGV[3] == 'epoch' then
+if ARGV[4] == 'epoch' then
   redis.call('HSET', KEYS[1], 'origin', origin)
 end
-local at = 4
+local at = 5
 while at <= #ARGV do
   local kind = ARGV[at]
   if kind == 'C' then
@@ -188,4 +188,6 @@ while at <= #ARGV do
     at = at + 2 + count
   end
 end
-return {1, tostring(redis.call('HINCRBY', KEYS[1], 'version', 1))}
+local now = redis.call('TIME')
+local time = string.format('%.0f', now[1] * 1000000 + now[2])
+return {1, tostring(redis.call('HINCRBY', KEYS[1], 'version', 1)), time}

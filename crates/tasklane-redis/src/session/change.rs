@@ -201,7 +201,7 @@ fn counter(lane: u32, task: &Task, state: StateName) -> String {
 }
 
 /// A pending task in its lane: the number of its place, so that ties sort themselves, and its id.
-pub(super) fn place_member(task: &Task) -> Bytes {
+pub(crate) fn place_member(task: &Task) -> Bytes {
     let mut member = Vec::with_capacity(24);
     member.put_u64(task.place.sequence.0);
     member.put_slice(task.id.as_bytes());

@@ -20,6 +20,9 @@ use crate::stored::{Payload, task_id};
 
 /// Lanes of a queue and priority whose beginning is read in one go.
 const LANES_AT_ONCE: usize = 16;
+/// Groups of calls for which lanes are read in one go: one look for several groups costs each of
+/// them a part of a round trip, and holds a few hundred tasks in memory.
+const GROUPS_AHEAD: usize = 4;
 
 /// What a claim looks for.
 struct Search<'r> {
@@ -100,14 +103,25 @@ impl Session<'_> {
             return;
         }
         let hot = std::mem::take(&mut self.memory.hot);
-        let lanes = hot.iter().filter(|key| matches!(key, Key::Lane(..))).count().max(1);
-        let depth = (self.wanted * 5 / 4 / lanes + 2).min(limits::CLAIM_TASKS_MAX);
+        let lanes = hot.iter().filter(|key| matches!(key, Key::Lane(..))).count();
+        let depth = self.front_depth(lanes);
         for key in hot {
             match key {
-                Key::Heads(..) => self.miss(heads_read(key)),
-                key => self.miss_firsts(&key, depth, true),
+                Key::Heads(..) if self.snapshot.heads(&key).is_none() => self.miss(heads_read(key)),
+                Key::Lane(..) if self.snapshot.sorted(&key).is_none() => {
+                    self.miss_front(&key, depth, true);
+                }
+                _ => {}
             }
         }
+    }
+
+    /// How far to read lanes, so many of them: some more than all claims of the group would have of
+    /// each, and for those of the next groups too where nobody else writes.
+    fn front_depth(&self, lanes: usize) -> usize {
+        let groups = if self.snapshot.is_kept() { GROUPS_AHEAD } else { 1 };
+        let each = self.wanted * groups * 5 / 4 / lanes.clamp(1, 8);
+        (each + 2).min(limits::CLAIM_TASKS_MAX)
     }
 
     /// A task was taken from there.
@@ -222,7 +236,7 @@ impl Session<'_> {
             if !self.takes(lane, search)? {
                 continue;
             }
-            let depth = search.wanted / heads.order.len().min(8) + 2;
+            let depth = self.front_depth(heads.order.len());
             let First::Is(score, member) = self.first(&Key::Lane(lane, priority), depth, true)
             else {
                 continue;

@@ -1,41 +1,14 @@
-//! Where lanes begin.
+//! Where lanes begin, by what this group does.
 
-use std::collections::BTreeSet;
-
-use hashbrown::HashMap;
 use tasklane_core::Priority;
 
 use super::Session;
 use crate::fault::Fault;
+use crate::heads::Heads;
 use crate::keys::Key;
 use crate::read::Read;
 use crate::sorted::First;
 use crate::value;
-
-/// The lanes of a queue and priority that have a pending task, by the time of its place.
-#[derive(Debug, Default)]
-pub(crate) struct Heads {
-    by_lane: HashMap<u32, i64>,
-    pub(super) order: BTreeSet<(i64, u32)>,
-}
-
-impl Heads {
-    pub(super) fn set(&mut self, lane: u32, ready_at: Option<i64>) {
-        if let Some(before) = self.by_lane.remove(&lane) {
-            self.order.remove(&(before, lane));
-        }
-        if let Some(ready_at) = ready_at {
-            self.by_lane.insert(lane, ready_at);
-            self.order.insert((ready_at, lane));
-        }
-    }
-
-    pub(super) fn enter(&mut self, lane: u32, ready_at: i64) {
-        if self.by_lane.get(&lane).is_none_or(|first| *first > ready_at) {
-            self.set(lane, Some(ready_at));
-        }
-    }
-}
 
 impl Session<'_> {
     /// Reads where the lanes of a queue and priority begin.
@@ -44,11 +17,10 @@ impl Session<'_> {
         if self.heads.contains_key(&key) {
             return Ok(());
         }
-        let mut heads = Heads::default();
-        for (ready_at, lane) in value::scored(self.plain(heads_read(key.clone())))? {
-            let lane = u32::try_from(value::number(&lane)?).unwrap_or(u32::MAX);
-            heads.set(lane, Some(ready_at));
-        }
+        let heads = match self.snapshot.heads(&key) {
+            Some(heads) => heads.clone(),
+            None => self.read_heads(&key)?,
+        };
         self.heads.insert(key, heads);
         // What this group has changed already.
         for lane in self.writes.touched(queue, priority) {
@@ -65,6 +37,15 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    fn read_heads(&mut self, key: &Key) -> Result<Heads, Fault> {
+        let mut heads = Heads::default();
+        for (ready_at, lane) in value::scored(self.plain(heads_read(key.clone())))? {
+            let lane = u32::try_from(value::number(&lane)?).unwrap_or(u32::MAX);
+            heads.set(lane, Some(ready_at));
+        }
+        Ok(heads)
     }
 
     /// Finds out anew where a lane begins, if that is known of its queue.

@@ -3,7 +3,8 @@
 //! A session decides on a snapshot and gathers writes. Whoever asks for something that was not
 //! read gets nothing, and the session notes what is missing: its outcome is then worth nothing,
 //! the missing parts are read, and all is decided again. So the verbs know no connection and no
-//! waiting. What a call has changed, the next one of the group sees.
+//! waiting. What a call has changed, the next one of the group sees, and the next group, unless
+//! somebody else has written meanwhile.
 
 mod access;
 mod change;
@@ -28,16 +29,19 @@ use tasklane_store::{Position, Subject, codec};
 
 use crate::catalog::Catalog;
 use crate::fault::Fault;
+use crate::heads::Heads;
 use crate::keys::Key;
+use crate::known::Left;
 use crate::link::Kind;
 use crate::read::Read;
-use crate::snapshot::Snapshot;
+use crate::signal::News;
+use crate::snapshot::{Meta, Snapshot};
 use crate::sorted::{First, Sorted};
 use crate::stored::Stored;
 use crate::system::SystemRandom;
 use crate::value;
 use crate::writes::Writes;
-use heads::Heads;
+pub(crate) use change::place_member;
 pub(crate) use renew::unpack_health;
 pub(crate) use worker::WorkerSlot;
 
@@ -71,7 +75,6 @@ pub(crate) struct Session<'a> {
     events: Vec<u8>,
     tasks: HashMap<TaskId, Option<Stored>>,
     sorted: HashMap<Key, Sorted>,
-    depths: HashMap<Key, usize>,
     heads: HashMap<Key, Heads>,
     held: HashMap<WorkerId, i64>,
     writes: Writes,
@@ -81,6 +84,8 @@ pub(crate) struct Session<'a> {
     wanted: usize,
     missing: Vec<Read>,
     asked: HashSet<Read>,
+    /// Sorted sets that have to be read, how far, and whether they are lanes.
+    fronts: HashMap<Key, (usize, bool)>,
     claimable: u64,
     woken: Woken,
     /// Whether tasks were admitted.
@@ -105,16 +110,11 @@ pub(crate) enum Outcome {
 /// What is to be written, and what is then known.
 pub(crate) struct Decided {
     pub(crate) writes: Writes,
+    pub(crate) left: Left,
     pub(crate) kind: Kind,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) memory: Memory,
-    /// Tasks that became claimable, and where.
-    pub(crate) claimable: u64,
-    pub(crate) woken: Woken,
-    /// The last event.
-    pub(crate) last: Position,
-    /// How many events there are.
-    pub(crate) events: u64,
+    pub(crate) news: News,
 }
 
 impl<'a> Session<'a> {
@@ -138,7 +138,6 @@ impl<'a> Session<'a> {
             events: Vec::new(),
             tasks: HashMap::new(),
             sorted: HashMap::new(),
-            depths: HashMap::new(),
             heads: HashMap::new(),
             held: HashMap::new(),
             writes: Writes::default(),
@@ -146,6 +145,7 @@ impl<'a> Session<'a> {
             wanted: 0,
             missing: Vec::new(),
             asked: HashSet::new(),
+            fronts: HashMap::new(),
             claimable: 0,
             woken: Woken::default(),
             admitted: false,
@@ -156,12 +156,12 @@ impl<'a> Session<'a> {
 
     /// Whether something was asked for that was not read: then nothing here counts.
     pub(crate) fn is_missing(&self) -> bool {
-        self.is_dry() || !self.missing.is_empty()
+        self.is_dry() || !self.missing.is_empty() || !self.fronts.is_empty()
     }
 
-    /// Whether nothing at all was read: a first look at what will be needed.
+    /// Whether the time is not known: a first look at what will be needed.
     fn is_dry(&self) -> bool {
-        self.snapshot.meta.epoch == 0
+        !self.snapshot.is_timed()
     }
 
     pub(crate) fn finish(mut self) -> Outcome {
@@ -169,6 +169,11 @@ impl<'a> Session<'a> {
             self.read_ahead();
         }
         if self.is_missing() {
+            let front = |(key, (depth, is_lane))| match is_lane {
+                true => Read::Front(key, depth),
+                false => Read::First(key, depth),
+            };
+            self.missing.extend(self.fronts.into_iter().map(front));
             return Outcome::Missing(self.missing);
         }
         if !self.hot.is_empty() {
@@ -202,15 +207,31 @@ impl<'a> Session<'a> {
             let entry = pack_feed(first, events, self.now, &self.events);
             self.writes.entry(Key::Feed, self.last.0, entry);
         }
+        let written = !self.writes.is_empty();
+        let later = |known: i64, new: i64| if written { known.max(new) } else { known };
+        let meta = Meta {
+            version: before.version + i64::from(written),
+            last: self.last,
+            epoch: before.epoch,
+            lanes: u32::try_from(self.catalog.lane_count()).unwrap_or(u32::MAX),
+            queues: self.catalog.queues_version(),
+            last_key: self.last_key,
+            latest: Timestamp::from_micros(later(before.latest.as_micros(), self.now.as_micros())),
+            floor: later(before.floor, self.floor),
+        };
+        let (tasks, sorted, heads, held) = (self.tasks, self.sorted, self.heads, self.held);
         Outcome::Decided(Box::new(Decided {
+            left: Left { meta, tasks, sorted, heads, held },
             writes: self.writes,
             kind: if self.admitted { Kind::Admission } else { Kind::Other },
             catalog: self.catalog,
             memory: self.memory,
-            claimable: self.claimable,
-            woken: self.woken,
-            last: Position(self.last.0),
-            events,
+            news: News {
+                last: Position(self.last.0),
+                events,
+                claimable: self.claimable,
+                woken: self.woken,
+            },
         }))
     }
 
@@ -279,29 +300,27 @@ impl<'a> Session<'a> {
     /// The first of a sorted set, as it is by now; read to `depth` if it has to be read.
     fn first(&mut self, key: &Key, depth: usize, is_lane: bool) -> First {
         if !self.sorted.contains_key(key) {
-            let Some(read) = self.snapshot.firsts(key) else {
-                self.miss_firsts(key, depth, is_lane);
+            let Some(known) = self.snapshot.sorted(key) else {
+                self.miss_front(key, depth, is_lane);
                 return First::None;
             };
-            let sorted = Sorted::new(read, self.writes.scores(key));
+            let sorted = known.changed(self.writes.scores(key));
             self.sorted.insert(key.clone(), sorted);
         }
-        let first = self.sorted.get(key).map_or(First::None, Sorted::first);
-        if first == First::Unknown {
-            let known = self.snapshot.firsts(key).map_or(0, |read| read.items.len());
-            self.miss_firsts(key, depth.max(known * 4), is_lane);
-            return First::None;
+        let Some(sorted) = self.sorted.get(key) else { return First::None };
+        match sorted.first() {
+            First::Unknown => {
+                let taken = sorted.taken();
+                self.miss_front(key, taken + depth.max(taken), is_lane);
+                First::None
+            }
+            first => first,
         }
-        first
     }
 
-    fn miss_firsts(&mut self, key: &Key, depth: usize, is_lane: bool) {
-        let deepest = self.depths.entry(key.clone()).or_default();
-        if *deepest < depth {
-            *deepest = depth;
-            let key = key.clone();
-            self.miss(if is_lane { Read::Front(key, depth) } else { Read::First(key, depth) });
-        }
+    fn miss_front(&mut self, key: &Key, depth: usize, is_lane: bool) {
+        let (deepest, _) = self.fronts.entry(key.clone()).or_insert((0, is_lane));
+        *deepest = depth.max(*deepest);
     }
 
     /// Puts a member into a sorted set.
@@ -323,13 +342,20 @@ impl<'a> Session<'a> {
     /// A task, as it is by now.
     fn task(&mut self, id: TaskId) -> Result<Option<&Stored>, Fault> {
         if !self.tasks.contains_key(&id) {
-            let task = self.field(&Key::Task, id.as_bytes());
-            let record = self.field(&Key::Record, id.as_bytes());
-            let unpacked = |task: Bytes| Stored::unpack(id, &task, record.as_ref(), &self.catalog);
-            let stored = task.map(unpacked).transpose()?;
+            let stored = match self.snapshot.task(id) {
+                Some(stored) => Some(stored.clone()),
+                None => self.read_task(id)?,
+            };
             self.tasks.insert(id, stored);
         }
         Ok(self.tasks.get(&id).and_then(Option::as_ref))
+    }
+
+    fn read_task(&mut self, id: TaskId) -> Result<Option<Stored>, Fault> {
+        let task = self.field(&Key::Task, id.as_bytes());
+        let record = self.field(&Key::Record, id.as_bytes());
+        let unpacked = |task: Bytes| Stored::unpack(id, &task, record.as_ref(), &self.catalog);
+        task.map(unpacked).transpose()
     }
 }
 

@@ -170,7 +170,10 @@ impl Session<'_> {
 
     /// How many leases a worker has.
     pub(super) fn held_count(&mut self, id: WorkerId) -> Result<usize, Fault> {
-        let stored = value::integer(self.plain(Read::plain("SCARD", Key::Held(id), [])))?;
+        let stored = match self.snapshot.held(id) {
+            Some(count) => count,
+            None => value::integer(self.plain(Read::plain("SCARD", Key::Held(id), [])))?,
+        };
         let changed = self.held.get(&id).copied().unwrap_or_default();
         Ok(usize::try_from(stored + changed).unwrap_or_default())
     }

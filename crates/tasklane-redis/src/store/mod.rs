@@ -15,10 +15,11 @@ use crate::inbox::Class;
 use crate::link::{Link, Way};
 use crate::options::{Mode, Options};
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::system::SystemRandom;
 use crate::watch;
-use crate::writer::{Shared, Writer};
+use crate::writer::Writer;
 
 /// A store on Redis. Dropping it finishes what is queued.
 pub struct RedisStore {
