@@ -1,6 +1,6 @@
 //! The names of all keys. They share one hash tag, so that one script may touch them all.
 
-use tasklane_core::{Invalid, Priority, Problem, StateName, TaskId, WorkerId};
+use tasklane_core::{Invalid, Priority, Problem, StateName, WorkerId};
 
 /// Bytes of a namespace.
 const NAMESPACE_BYTES_MAX: usize = 64;
@@ -23,8 +23,8 @@ pub(crate) enum Key {
     Payload,
     /// Hash: id → a result.
     Outcome,
-    /// List: the trail of a task.
-    Trail(TaskId),
+    /// Hash: id → the trail of a task.
+    Trail,
     /// Sorted set: labels of the blocks of the index.
     Index,
     /// Hash: label → ids.
@@ -101,7 +101,7 @@ impl Namespace {
             Key::Record => write("record"),
             Key::Payload => write("payload"),
             Key::Outcome => write("result"),
-            Key::Trail(id) => write(&format!("trail:{id}")),
+            Key::Trail => write("trail"),
             Key::Index => write("index"),
             Key::Block => write("block"),
             Key::Lanes => write("lanes"),

@@ -19,7 +19,7 @@ use crate::value;
 use crate::writes::Writes;
 
 /// Tasks, fields and the like that are remembered; with more, all is forgotten.
-const THINGS_MAX: usize = 50_000;
+const THINGS_MAX: usize = 20_000;
 
 /// How a group of calls left what it has touched.
 #[derive(Debug, Default)]
@@ -75,12 +75,11 @@ impl Snapshot {
                 }
             }
         }
-        for (key, sums) in writes.all_sums() {
-            let Some(known) = self.fields.get_mut(key) else { continue };
-            for (field, by) in sums {
-                let Some(known) = known.get_mut(field) else { continue };
-                let before = known.as_ref().and_then(|bytes| value::number(bytes).ok());
-                *known = Some((before.unwrap_or_default() + by).to_string().into());
+        let Some(depths) = self.fields.get_mut(&Key::Depth) else { return };
+        for (queue, by) in writes.all_depths() {
+            if let Some(depth) = depths.get_mut(queue.to_string().as_bytes()) {
+                let before = depth.as_ref().and_then(|bytes| value::number(bytes).ok());
+                *depth = Some((before.unwrap_or_default() + by).to_string().into());
             }
         }
     }
@@ -136,9 +135,9 @@ impl Snapshot {
                 State::Assigned(_) | State::Running(_) => true,
                 State::Pending { .. } => {
                     let lane = Key::Lane(stored.lane, stored.task.spec.priority);
-                    let (at, member) = (stored.task.place.ready_at, place_member(&stored.task));
+                    let at = stored.task.place.ready_at.as_micros();
                     let sorted = self.sorted.get(&lane);
-                    sorted.is_some_and(|sorted| sorted.contains(at.as_micros(), &member))
+                    sorted.is_some_and(|sorted| sorted.contains(at, &place_member(&stored.task)))
                 }
                 _ => false,
             });

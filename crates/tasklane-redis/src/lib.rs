@@ -42,6 +42,7 @@ mod stored;
 mod system;
 #[cfg(feature = "test-server")]
 pub mod test_server;
+mod trail;
 mod value;
 mod wait;
 mod watch;

@@ -223,7 +223,7 @@ impl Link {
         let mut request = Request::new(&self.namespace, first);
         request.number(version);
         request.number(epoch);
-        request.text(&self.server);
+        request.bytes(self.server.clone());
         request.text(if kind == Kind::Epoch { "epoch" } else { "" });
         writes.ask(&mut request);
         let script = match kind {
@@ -333,8 +333,11 @@ impl Link {
 fn pipeline(name: &str, script: &str, request: &Request<'_>, wait: Option<&Cmd>) -> Pipeline {
     let mut command = redis::cmd(name);
     command.arg(script).arg(request.keys.len());
-    for part in request.keys.iter().chain(&request.arguments) {
-        command.arg(part.as_slice());
+    for key in &request.keys {
+        command.arg(key.as_slice());
+    }
+    for argument in &request.arguments {
+        command.arg(&argument[..]);
     }
     let mut pipeline = redis::pipe();
     pipeline.add_command(command);

@@ -1,5 +1,6 @@
 //! What can be read, and how it is asked for.
 
+use bytes::Bytes;
 use hashbrown::HashMap;
 
 use crate::keys::Key;
@@ -73,7 +74,10 @@ pub(crate) fn gather(reads: impl IntoIterator<Item = Read>) -> Vec<Asked> {
 pub(crate) fn ask(asked: &[Asked], request: &mut Request<'_>) {
     for asked in asked {
         match asked {
-            Asked::Fields(key, fields) => request.command("HMGET", key, fields.iter().cloned()),
+            Asked::Fields(key, fields) => {
+                let fields = fields.iter().map(|field| Bytes::copy_from_slice(field));
+                request.command("HMGET", key, fields);
+            }
             Asked::One(read) => ask_one(read, request),
         }
     }
@@ -82,11 +86,11 @@ pub(crate) fn ask(asked: &[Asked], request: &mut Request<'_>) {
 fn ask_one(read: &Read, request: &mut Request<'_>) {
     match read {
         Read::Field(key, field) => {
-            request.command("HMGET", key, std::iter::once(field.clone()));
+            request.command("HMGET", key, std::iter::once(field.clone().into()));
         }
         Read::First(key, depth) => {
-            let last = depth.saturating_sub(1).to_string();
-            let with = ["0", &last, "WITHSCORES"].map(|text| text.as_bytes().to_vec());
+            let last = depth.saturating_sub(1).to_string().into();
+            let with = [Bytes::from_static(b"0"), last, Bytes::from_static(b"WITHSCORES")];
             request.command("ZRANGE", key, with.into_iter());
         }
         Read::Front(key, depth) => {
@@ -119,6 +123,8 @@ fn ask_one(read: &Read, request: &mut Request<'_>) {
             request.bytes(from.to_vec());
             request.number(count);
         }
-        Read::Plain(command, key, with) => request.command(command, key, with.iter().cloned()),
+        Read::Plain(command, key, with) => {
+            request.command(command, key, with.iter().map(|with| with.clone().into()));
+        }
     }
 }

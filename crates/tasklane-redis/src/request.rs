@@ -1,5 +1,6 @@
 //! A call of a script: its keys and its arguments.
 
+use bytes::Bytes;
 use hashbrown::HashMap;
 
 use crate::keys::{Key, Namespace};
@@ -10,7 +11,7 @@ pub(crate) struct Request<'a> {
     namespace: &'a Namespace,
     places: HashMap<Key, usize>,
     pub(crate) keys: Vec<Vec<u8>>,
-    pub(crate) arguments: Vec<Vec<u8>>,
+    pub(crate) arguments: Vec<Bytes>,
 }
 
 impl<'a> Request<'a> {
@@ -24,16 +25,16 @@ impl<'a> Request<'a> {
         request
     }
 
-    pub(crate) fn bytes(&mut self, bytes: impl Into<Vec<u8>>) {
+    pub(crate) fn bytes(&mut self, bytes: impl Into<Bytes>) {
         self.arguments.push(bytes.into());
     }
 
-    pub(crate) fn text(&mut self, text: &str) {
-        self.arguments.push(text.as_bytes().to_vec());
+    pub(crate) fn text(&mut self, text: &'static str) {
+        self.arguments.push(Bytes::from_static(text.as_bytes()));
     }
 
     pub(crate) fn number(&mut self, number: impl std::fmt::Display) {
-        self.arguments.push(number.to_string().into_bytes());
+        self.arguments.push(number.to_string().into());
     }
 
     /// Mentions a key.
@@ -45,9 +46,9 @@ impl<'a> Request<'a> {
     /// A plain command.
     pub(crate) fn command(
         &mut self,
-        command: &str,
+        command: &'static str,
         key: &Key,
-        with: impl ExactSizeIterator<Item = Vec<u8>>,
+        with: impl ExactSizeIterator<Item = Bytes>,
     ) {
         self.text("C");
         self.text(command);

@@ -1,10 +1,12 @@
 //! The beginning of a sorted set, as it was read and has been changed since.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hashbrown::HashSet;
+
+use crate::writes::Scores;
 
 /// Members added to one that is remembered; with more it is read anew.
 const ADDED_MAX: usize = 1_000;
@@ -42,7 +44,7 @@ impl Sorted {
     }
 
     /// As it is with these changes: members with their new scores, or removed.
-    pub(crate) fn changed(&self, changes: Option<&BTreeMap<Vec<u8>, Option<i64>>>) -> Self {
+    pub(crate) fn changed(&self, changes: Option<&Scores>) -> Self {
         let mut sorted = self.clone();
         let Some(changes) = changes else { return sorted };
         let known = sorted.read.iter().skip(sorted.gone).chain(&sorted.added);
@@ -60,9 +62,10 @@ impl Sorted {
 
     pub(crate) fn insert(&mut self, score: i64, member: Bytes) {
         let item = (score, member);
-        match self.read_at(&item) {
-            Some(at) if at >= self.gone => drop(self.removed.remove(&item)),
-            _ => drop(self.added.insert(item)),
+        if self.read_at(&item).is_some_and(|at| at >= self.gone) {
+            self.removed.remove(&item);
+        } else {
+            self.added.insert(item);
         }
     }
 
@@ -101,6 +104,11 @@ impl Sorted {
         let item = (score, member.clone());
         let read = || self.read_at(&item).is_some_and(|at| at >= self.gone);
         self.added.contains(&item) || (read() && !self.removed.contains(&item))
+    }
+
+    /// Whether more has to be read to see so many.
+    pub(crate) fn is_shorter(&self, count: usize) -> bool {
+        !self.complete && self.read.len() - self.gone < count + self.removed.len()
     }
 
     /// Members at the front that have to be read once more to see what is behind them.
@@ -198,7 +206,7 @@ mod tests {
     fn changes_go_by_member() {
         let sorted = Sorted::new([10, 20].map(item).to_vec(), true);
         let changes = [(b"10".to_vec(), None), (b"20".to_vec(), Some(5)), (b"7".to_vec(), Some(7))];
-        let mut changed = sorted.changed(Some(&changes.into()));
+        let mut changed = sorted.changed(Some(&changes.into_iter().collect()));
         let member = Bytes::from_static(b"20");
         assert_eq!(changed.first(), First::Is(5, member.clone()));
         changed.remove(5, &member);

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hashbrown::HashSet;
 use tasklane_core::Random;
 use tasklane_store::{Position, StoreError};
 use tokio::sync::OwnedMutexGuard;
@@ -31,6 +32,11 @@ const ATTEMPTS_MAX: u32 = 200;
 /// How long to wait, at most, before the first attempts are repeated.
 const PAUSE_MICROS_MAX: u64 = 2_000;
 
+/// Groups in a row between which nobody else may have written, before the next are decided without
+/// reading. Where several servers write all the time, what is known is mostly no longer true, and to
+/// learn that by a write that is refused costs more than to read first.
+const ALONE_MIN: u32 = 2;
+
 /// Calls that are decided together.
 type Group = Vec<Box<dyn Call>>;
 
@@ -46,6 +52,8 @@ pub(crate) struct Writer {
     catalog: Arc<Catalog>,
     /// How often all that was known has been forgotten.
     forgotten: u64,
+    /// Groups in a row between which nobody else has written.
+    alone: u32,
     flight: Option<Flight>,
 }
 
@@ -80,6 +88,7 @@ impl Writer {
             known: Snapshot::default(),
             catalog: shared.catalog(),
             forgotten: 0,
+            alone: 0,
             flight: None,
             shared,
         }
@@ -125,21 +134,30 @@ impl Writer {
 
     /// Decides beside a write that is under way, if everything is known that it takes.
     fn decide_ahead(&mut self, group: &mut Group) -> Option<Box<Decided>> {
-        self.flight.as_ref()?;
+        if self.flight.is_none() || self.alone < ALONE_MIN {
+            return None;
+        }
         self.known.set_time(self.shared.link.time());
         match self.decide(group) {
             // What writes nothing is compared with nothing: it has to be read.
-            Outcome::Decided(decided) if !decided.writes.is_empty() => Some(decided),
+            Ok(Outcome::Decided(decided)) if !decided.writes.is_empty() => Some(decided),
             _ => None,
         }
     }
 
     /// Decides, and reads whatever that takes.
     async fn prepare(&mut self, trip: &mut Trip) -> Result<Box<Decided>, Fault> {
-        let mut wanted = Vec::new();
+        let before = self.known.meta;
+        if self.alone < ALONE_MIN {
+            self.forget();
+        }
+        let mut wanted = HashSet::new();
         while trip.attempt < ATTEMPTS_MAX {
             self.give_way(trip.attempt).await?;
             if let Some(decided) = self.settle(&mut trip.group, &mut wanted).await? {
+                let meta = self.known.meta;
+                let same = (before.epoch, before.version) == (meta.epoch, meta.version);
+                self.alone = if same { self.alone.saturating_add(1) } else { 0 };
                 return Ok(decided);
             }
             self.forget();
@@ -150,29 +168,37 @@ impl Writer {
     }
 
     /// Reads until everything is there that the decision needs; `None` if the store has changed
-    /// meanwhile. What was wanted is kept, so that another attempt reads it in one go.
+    /// meanwhile. What was wanted is kept, so that another attempt reads it in one go. Calls that
+    /// fail by themselves are answered and left out.
     async fn settle(
         &mut self,
         group: &mut Group,
-        wanted: &mut Vec<Read>,
+        wanted: &mut HashSet<Read>,
     ) -> Result<Option<Box<Decided>>, Fault> {
         let known = self.known.meta.epoch != 0;
         self.known.set_time(self.shared.link.time().filter(|_| known));
-        let mut reads = wanted.clone();
+        let mut again = wanted.clone();
         let mut compared = false;
         loop {
+            let mut reads = Vec::new();
             match self.decide(group) {
-                Outcome::Decided(decided) if compared || !decided.writes.is_empty() => {
+                Ok(Outcome::Decided(decided)) if compared || !decided.writes.is_empty() => {
                     return Ok(Some(decided));
                 }
-                Outcome::Decided(_) => {}
-                Outcome::Missing(missing) => {
-                    let timeless = missing.iter().filter(|read| read.is_timeless());
-                    wanted.extend(timeless.filter(|read| !reads.contains(read)).cloned());
-                    reads.extend(missing);
+                Err((position, fault)) if compared => {
+                    group.remove(position).answer(Err(fault.to_store_error()));
+                    continue;
+                }
+                // What writes nothing, and what failed, may be so because of what is no longer true.
+                Ok(Outcome::Decided(_)) | Err(_) => {}
+                Ok(Outcome::Missing(missing)) => {
+                    wanted.extend(missing.iter().filter(|read| read.is_timeless()).cloned());
+                    for read in &missing {
+                        again.remove(read);
+                    }
+                    reads.extend(missing.into_iter().chain(again.drain()));
                 }
             }
-            let reads = std::mem::take(&mut reads);
             let loaded = self.shared.load(Way::Writing, reads, &mut self.known).await?;
             let Some(catalog) = loaded else { return Ok(None) };
             (self.catalog, compared) = (catalog, true);
@@ -194,30 +220,21 @@ impl Writer {
         }
     }
 
-    /// Lets the calls decide. Those that fail by themselves are answered and left out.
-    fn decide(&mut self, group: &mut Group) -> Outcome {
-        loop {
-            let (memory, rules) = (self.memory.clone(), self.shared.rules);
-            let floor = self.known.meta.floor.max(self.shared.link.past.floor());
-            let catalog = Arc::clone(&self.catalog);
-            let mut session =
-                Session::new(&self.known, catalog, memory, &rules, floor, &mut self.random);
-            let mut failed = None;
-            for (position, call) in group.iter_mut().enumerate() {
-                if let Err(fault) = call.run(&mut session)
-                    && !session.is_missing()
-                {
-                    failed = Some((position, fault));
-                    break;
-                }
-            }
-            match failed {
-                None => return session.finish(),
-                Some((position, fault)) => {
-                    group.remove(position).answer(Err(fault.to_store_error()));
-                }
+    /// Lets the calls decide; an error is that of one of them alone.
+    fn decide(&mut self, group: &mut Group) -> Result<Outcome, (usize, Fault)> {
+        let (memory, rules) = (self.memory.clone(), self.shared.rules);
+        let floor = self.known.meta.floor.max(self.shared.link.past.floor());
+        let catalog = Arc::clone(&self.catalog);
+        let mut session =
+            Session::new(&self.known, catalog, memory, &rules, floor, &mut self.random);
+        for (position, call) in group.iter_mut().enumerate() {
+            if let Err(fault) = call.run(&mut session)
+                && !session.is_missing()
+            {
+                return Err((position, fault));
             }
         }
+        Ok(session.finish())
     }
 
     /// Sends a write on its way, and goes on with what will be there after it.
@@ -282,6 +299,7 @@ impl Writer {
         }
         drop(writing);
         self.forget();
+        self.alone = 0;
         trip.attempt += 1;
         self.carry_out(trip).await;
     }

@@ -3,21 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use tasklane_core::{Priority, TaskId};
+use hashbrown::HashMap;
+use tasklane_core::{Priority, StateName, TaskId};
 
 use crate::keys::Key;
 use crate::read::ARGUMENTS_MAX;
 use crate::request::Request;
 
+/// How fields of a hash change.
+pub(crate) type Fields = HashMap<Vec<u8>, Option<Bytes>>;
+/// How members of a sorted set change.
+pub(crate) type Scores = HashMap<Vec<u8>, Option<i64>>;
+/// Which members of a set come and go.
+pub(crate) type Members = HashMap<Vec<u8>, bool>;
+
 /// Changes of many keys. The order in which they were made does not matter any more.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
-    fields: BTreeMap<Key, BTreeMap<Vec<u8>, Option<Bytes>>>,
-    scores: BTreeMap<Key, BTreeMap<Vec<u8>, Option<i64>>>,
-    members: BTreeMap<Key, BTreeMap<Vec<u8>, bool>>,
-    sums: BTreeMap<Key, BTreeMap<Vec<u8>, i64>>,
-    lists: BTreeMap<Key, (Vec<Vec<u8>>, Option<usize>)>,
-    removed: BTreeSet<Key>,
+    fields: BTreeMap<Key, Fields>,
+    scores: BTreeMap<Key, Scores>,
+    members: BTreeMap<Key, Members>,
+    /// Tasks by lane, priority and state.
+    counts: HashMap<(u32, Priority, StateName), i64>,
+    /// Tasks that wait, by queue.
+    depths: HashMap<u32, i64>,
     entries: Vec<(Key, u64, Vec<u8>)>,
     trims: Vec<(Key, u64)>,
     listed: BTreeMap<TaskId, bool>,
@@ -30,9 +39,7 @@ impl Writes {
         self.fields.is_empty()
             && self.scores.is_empty()
             && self.members.is_empty()
-            && self.sums.is_empty()
-            && self.lists.is_empty()
-            && self.removed.is_empty()
+            && self.counts.is_empty()
             && self.entries.is_empty()
             && self.trims.is_empty()
             && self.listed.is_empty()
@@ -63,7 +70,7 @@ impl Writes {
     }
 
     /// How a sorted set changes.
-    pub(crate) fn scores(&self, key: &Key) -> Option<&BTreeMap<Vec<u8>, Option<i64>>> {
+    pub(crate) fn scores(&self, key: &Key) -> Option<&Scores> {
         self.scores.get(key)
     }
 
@@ -73,44 +80,23 @@ impl Writes {
     }
 
     /// How a set changes.
-    pub(crate) fn members(&self, key: &Key) -> Option<&BTreeMap<Vec<u8>, bool>> {
+    pub(crate) fn members(&self, key: &Key) -> Option<&Members> {
         self.members.get(key)
     }
 
-    /// Adds to a counter.
-    pub(crate) fn add(&mut self, key: Key, field: impl Into<Vec<u8>>, by: i64) {
-        *self.sums.entry(key).or_default().entry(field.into()).or_default() += by;
+    /// Counts tasks of a lane and priority in or out of a state.
+    pub(crate) fn count(&mut self, lane: u32, priority: Priority, state: StateName, by: i64) {
+        *self.counts.entry((lane, priority, state)).or_default() += by;
     }
 
-    /// By how much a counter changes.
-    pub(crate) fn sum(&self, key: &Key, field: &[u8]) -> i64 {
-        self.sums.get(key).and_then(|sums| sums.get(field)).copied().unwrap_or_default()
+    /// Counts tasks in or out of those that wait in a queue.
+    pub(crate) fn deepen(&mut self, queue: u32, by: i64) {
+        *self.depths.entry(queue).or_default() += by;
     }
 
-    /// Appends to a list.
-    pub(crate) fn push(&mut self, key: Key, item: Vec<u8>) {
-        self.lists.entry(key).or_default().0.push(item);
-    }
-
-    /// What is appended to a list.
-    pub(crate) fn pushed(&self, key: &Key) -> &[Vec<u8>] {
-        self.lists.get(key).map_or(&[], |(items, _)| items)
-    }
-
-    /// Whether a key is removed before anything is added to it.
-    pub(crate) fn is_removed(&self, key: &Key) -> bool {
-        self.removed.contains(key)
-    }
-
-    /// Keeps only the last so many of a list.
-    pub(crate) fn keep_last(&mut self, key: Key, count: usize) {
-        self.lists.entry(key).or_default().1 = Some(count);
-    }
-
-    /// Removes a list.
-    pub(crate) fn remove(&mut self, key: Key) {
-        self.lists.remove(&key);
-        self.removed.insert(key);
+    /// By how much a queue gets deeper.
+    pub(crate) fn deeper(&self, queue: u32) -> i64 {
+        self.depths.get(&queue).copied().unwrap_or_default()
     }
 
     /// Appends to a stream.
@@ -141,22 +127,18 @@ impl Writes {
     }
 
     /// Fields that change, by hash.
-    pub(crate) fn all_fields(
-        &self,
-    ) -> impl Iterator<Item = (&Key, &BTreeMap<Vec<u8>, Option<Bytes>>)> {
+    pub(crate) fn all_fields(&self) -> impl Iterator<Item = (&Key, &Fields)> {
         self.fields.iter()
     }
 
     /// Members that change, by sorted set.
-    pub(crate) fn all_scores(
-        &self,
-    ) -> impl Iterator<Item = (&Key, &BTreeMap<Vec<u8>, Option<i64>>)> {
+    pub(crate) fn all_scores(&self) -> impl Iterator<Item = (&Key, &Scores)> {
         self.scores.iter()
     }
 
-    /// Counters that change, by hash.
-    pub(crate) fn all_sums(&self) -> impl Iterator<Item = (&Key, &BTreeMap<Vec<u8>, i64>)> {
-        self.sums.iter()
+    /// Queues that get deeper or less so.
+    pub(crate) fn all_depths(&self) -> impl Iterator<Item = (u32, i64)> {
+        self.depths.iter().map(|(queue, by)| (*queue, *by))
     }
 
     /// Lanes that have changed: queue, lane, priority.
@@ -166,55 +148,49 @@ impl Writes {
 
     /// Writes all of it as arguments of the script that writes.
     pub(crate) fn ask(self, request: &mut Request<'_>) {
-        for key in &self.removed {
-            request.command("UNLINK", key, std::iter::empty::<Vec<u8>>());
-        }
         for (key, fields) in self.fields {
-            let (set, unset): (Vec<_>, Vec<_>) =
-                fields.into_iter().partition(|(_, value)| value.is_some());
-            let unset = unset.into_iter().map(|(field, _)| field).collect();
-            let set = set.into_iter();
-            let set = set.flat_map(|(field, value)| [field, value.unwrap_or_default().to_vec()]);
+            let (mut set, mut unset) = (Vec::with_capacity(2 * fields.len()), Vec::new());
+            for (field, value) in fields {
+                match value {
+                    Some(value) => set.extend([field.into(), value]),
+                    None => unset.push(field.into()),
+                }
+            }
             chunked(request, "HDEL", &key, unset);
-            chunked(request, "HSET", &key, set.collect());
+            chunked(request, "HSET", &key, set);
         }
         for (key, scores) in self.scores {
-            let (set, unset): (Vec<_>, Vec<_>) =
-                scores.into_iter().partition(|(_, score)| score.is_some());
-            let unset = unset.into_iter().map(|(member, _)| member).collect();
-            let set = set.into_iter().flat_map(|(member, score)| {
-                [score.unwrap_or_default().to_string().into_bytes(), member]
-            });
+            let (mut set, mut unset) = (Vec::with_capacity(2 * scores.len()), Vec::new());
+            for (member, score) in scores {
+                match score {
+                    Some(score) => set.extend([score.to_string().into(), member.into()]),
+                    None => unset.push(member.into()),
+                }
+            }
             chunked(request, "ZREM", &key, unset);
-            chunked(request, "ZADD", &key, set.collect());
+            chunked(request, "ZADD", &key, set);
         }
         for (key, members) in self.members {
-            let (set, unset): (Vec<_>, Vec<_>) = members.into_iter().partition(|(_, there)| *there);
-            let only = |members: Vec<(Vec<u8>, bool)>| -> Vec<Vec<u8>> {
-                members.into_iter().map(|(member, _)| member).collect()
-            };
-            chunked(request, "SREM", &key, only(unset));
-            chunked(request, "SADD", &key, only(set));
-        }
-        for (key, sums) in self.sums {
-            for (field, by) in sums.into_iter().filter(|(_, by)| *by != 0) {
-                let with = [field, by.to_string().into_bytes()];
-                request.command("HINCRBY", &key, with.into_iter());
+            let (mut set, mut unset) = (Vec::new(), Vec::new());
+            for (member, there) in members {
+                if there { &mut set } else { &mut unset }.push(member.into());
             }
+            chunked(request, "SREM", &key, unset);
+            chunked(request, "SADD", &key, set);
         }
-        for (key, (items, keep)) in self.lists {
-            chunked(request, "RPUSH", &key, items);
-            if let Some(keep) = keep {
-                let with = [format!("-{keep}").into_bytes(), b"-1".to_vec()];
-                request.command("LTRIM", &key, with.into_iter());
-            }
+        for ((lane, priority, state), by) in self.counts {
+            let field = counter(lane, priority, state);
+            add(request, &Key::Counts, field, by);
+        }
+        for (queue, by) in self.depths {
+            add(request, &Key::Depth, queue.to_string(), by);
         }
         for (key, number, entry) in self.entries {
-            let with = [format!("{number}-0").into_bytes(), b"e".to_vec(), entry];
+            let with = [format!("{number}-0").into(), "e".into(), entry.into()];
             request.command("XADD", &key, with.into_iter());
         }
         for (key, first) in self.trims {
-            let with = [b"MINID".to_vec(), format!("{first}-0").into_bytes()];
+            let with = ["MINID".into(), format!("{first}-0").into()];
             request.command("XTRIM", &key, with.into_iter());
         }
         let (added, removed): (Vec<_>, Vec<_>) =
@@ -235,9 +211,22 @@ impl Writes {
     }
 }
 
+/// The field of a counter: lane, priority, state.
+fn counter(lane: u32, priority: Priority, state: StateName) -> String {
+    format!("{lane}:{}:{}", priority.number(), state.index())
+}
+
+fn add(request: &mut Request<'_>, key: &Key, field: String, by: i64) {
+    if by != 0 {
+        request.command("HINCRBY", key, [field.into(), by.to_string().into()].into_iter());
+    }
+}
+
 /// One command, or several where there are many arguments. The bound is even: pairs stay together.
-fn chunked(request: &mut Request<'_>, command: &str, key: &Key, with: Vec<Vec<u8>>) {
-    for part in with.chunks(ARGUMENTS_MAX) {
-        request.command(command, key, part.iter().cloned());
+fn chunked(request: &mut Request<'_>, command: &'static str, key: &Key, mut with: Vec<Bytes>) {
+    while !with.is_empty() {
+        let rest = with.split_off(with.len().min(ARGUMENTS_MAX));
+        request.command(command, key, with.into_iter());
+        with = rest;
     }
 }

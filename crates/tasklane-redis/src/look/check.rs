@@ -6,7 +6,6 @@ use tasklane_core::{Priority, State, StateName, TaskId, trail};
 use tasklane_store::Finding;
 
 use super::stats::count;
-use super::task::decode_entries;
 use crate::catalog::Catalog;
 use crate::fault::Fault;
 use crate::keys::Key;
@@ -87,7 +86,7 @@ impl Shared {
 
 fn fields_of(id: TaskId) -> [Read; 3] {
     let field = |key| Read::Field(key, id.as_bytes().to_vec());
-    [field(Key::Task), field(Key::Record), trail_of(id)]
+    [field(Key::Task), field(Key::Record), field(Key::Trail)]
 }
 
 /// Whether a task has not changed between two looks.
@@ -149,8 +148,8 @@ fn problem_of(
     let id = stored.task.id;
     let packed = snapshot.field(&Key::Task, id.as_bytes()).cloned().flatten().unwrap_or_default();
     let admitted = Stored::unpack_task(id, &packed, catalog)?;
-    let entries = snapshot.plain(&trail_of(id)).cloned().unwrap_or_default();
-    let entries = trail::whole(&stored.task, decode_entries(entries)?);
+    let entries = snapshot.field(&Key::Trail, id.as_bytes()).cloned().flatten();
+    let entries = trail::whole(&stored.task, crate::trail::unpack(entries)?);
     let (spec, admission) = (admitted.task.spec, admitted.task.admission);
     Ok(match trail::replay(id, spec, admission, &entries) {
         _ if stored.cut => None,
@@ -158,8 +157,4 @@ fn problem_of(
         Ok(replayed) => Some(format!("its trail leads to {replayed:?}")),
         Err(illegal) => Some(illegal.to_string()),
     })
-}
-
-fn trail_of(id: TaskId) -> Read {
-    Read::plain("LRANGE", Key::Trail(id), ["0", "-1"])
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use hashbrown::HashMap;
 use tasklane_core::{
-    ApiKey, AuditRecord, Entry, Health, TaskId, Timestamp, Worker, WorkerId, limits, trail,
+    ApiKey, AuditRecord, Health, TaskId, Timestamp, Worker, WorkerId, limits, trail,
 };
 use tasklane_store::{AuditFrom, StoredTask, Trail, codec};
 
@@ -65,14 +65,13 @@ impl Shared {
 
     pub(crate) async fn trail(&self, id: TaskId) -> Result<Option<Trail>, Fault> {
         let field = |key| Read::Field(key, id.as_bytes().to_vec());
-        let entries = Read::plain("LRANGE", Key::Trail(id), ["0", "-1"]);
-        let reads = vec![field(Key::Task), field(Key::Record), entries.clone()];
+        let reads = vec![field(Key::Task), field(Key::Record), field(Key::Trail)];
         let (snapshot, catalog) = self.look(reads).await?;
         let Some(packed) = read(&snapshot, &Key::Task, &id) else { return Ok(None) };
         let record = read(&snapshot, &Key::Record, &id);
         let admitted = Stored::unpack_task(id, &packed, &catalog)?.task;
         let stored = Stored::unpack(id, &packed, record.as_ref(), &catalog)?;
-        let entries = decode_entries(snapshot.plain(&entries).cloned().unwrap_or_default())?;
+        let entries = crate::trail::unpack(read(&snapshot, &Key::Trail, &id))?;
         let entries = trail::whole(&stored.task, entries);
         Ok(Some(Trail { task: stored.task, admitted, entries, cut: stored.cut }))
     }
@@ -169,9 +168,4 @@ fn add_payloads(found: &mut [Option<(Stored, StoredTask)>], snapshot: &Snapshot)
             }
         }
     }
-}
-
-pub(super) fn decode_entries(answer: redis::Value) -> Result<Vec<Entry>, Fault> {
-    let entries = value::strings(answer)?;
-    entries.iter().map(|bytes| Ok(codec::decode_entry(bytes)?)).collect()
 }

@@ -37,7 +37,7 @@ impl Session<'_> {
         stored.task.apply(&entry)?;
         codec::encode_feed(&mut self.events, stored.lane.into(), &before, &stored.task, &entry);
         for kept in trail::to_store(before.held.as_ref(), &entry) {
-            self.add_to_trail(&mut stored, &kept);
+            self.add_to_trail(&mut stored, &kept)?;
         }
         if moves {
             if matches!(entry.event, Event::Claimed { .. } | Event::Progressed(_)) {
@@ -55,15 +55,19 @@ impl Session<'_> {
         if moves { self.pass_key(&task, was, &entry) } else { Ok(()) }
     }
 
-    fn add_to_trail(&mut self, stored: &mut Stored, entry: &Entry) {
-        let key = Key::Trail(stored.task.id);
-        self.writes.push(key.clone(), codec::encode_entry(entry));
+    fn add_to_trail(&mut self, stored: &mut Stored, entry: &Entry) -> Result<(), Fault> {
+        let id = *stored.task.id.as_bytes();
+        let before = if stored.trail == 0 { None } else { self.field(&Key::Trail, &id) };
+        let mut packed = before.map(Vec::from).unwrap_or_default();
+        crate::trail::push(&mut packed, entry);
         stored.trail += 1;
         if stored.trail as usize > limits::TRAIL_ENTRIES_MAX {
             stored.trail -= stored.trail / 2;
             stored.cut = true;
-            self.writes.keep_last(key, stored.trail as usize);
+            packed = crate::trail::last(packed, stored.trail as usize)?;
         }
+        self.writes.set(Key::Trail, id, packed);
+        Ok(())
     }
 
     /// Takes a task out of every index it is in.
@@ -135,11 +139,9 @@ impl Session<'_> {
     /// Counts a task in or out of its state.
     fn count(&mut self, stored: &Stored, by: i64) -> Result<(), Fault> {
         let state = stored.task.state.name();
-        let field = counter(stored.lane, &stored.task, state);
-        self.writes.add(Key::Counts, field, by);
+        self.writes.count(stored.lane, stored.task.spec.priority, state, by);
         if state.is_waiting() {
-            let queue = self.catalog.lane_and_queue(stored.lane)?.1;
-            self.writes.add(Key::Depth, queue.to_string(), by);
+            self.writes.deepen(self.catalog.lane_and_queue(stored.lane)?.1, by);
         }
         Ok(())
     }
@@ -184,20 +186,14 @@ impl Session<'_> {
         self.leave(&stored)?;
         let state = stored.task.state.name();
         let field = *id.as_bytes();
-        for key in [Key::Task, Key::Record, Key::Payload, Key::Outcome] {
+        for key in [Key::Task, Key::Record, Key::Payload, Key::Outcome, Key::Trail] {
             self.writes.unset(key, field);
         }
-        self.writes.remove(Key::Trail(id));
         self.writes.list(id, false);
         self.tasks.insert(id, None);
         self.remember_end(&stored.task, state)?;
         Ok(state)
     }
-}
-
-/// The field of a counter: lane, priority, state.
-fn counter(lane: u32, task: &Task, state: StateName) -> String {
-    format!("{lane}:{}:{}", task.spec.priority.number(), state.index())
 }
 
 /// A pending task in its lane: the number of its place, so that ties sort themselves, and its id.

@@ -15,7 +15,7 @@ use super::Session;
 use super::heads::heads_read;
 use crate::fault::{Fault, corrupt};
 use crate::keys::Key;
-use crate::sorted::First;
+use crate::sorted::{First, Sorted};
 use crate::stored::{Payload, task_id};
 
 /// Lanes of a queue and priority whose beginning is read in one go.
@@ -96,20 +96,23 @@ impl Session<'_> {
         self.take_next(search, bytes).map(Ok)
     }
 
-    /// Asks for what the last claims took from, before anything is known: as much as all claims of the
-    /// group would have.
+    /// Asks for what these and the last claims took from, where little is left of it: as much as all
+    /// claims of the group would have. Lanes that are read together run out together.
     pub(super) fn read_ahead(&mut self) {
         if self.wanted == 0 {
             return;
         }
-        let hot = std::mem::take(&mut self.memory.hot);
+        let mut hot = std::mem::take(&mut self.memory.hot);
+        hot.extend(self.hot.drain());
         let lanes = hot.iter().filter(|key| matches!(key, Key::Lane(..))).count();
         let depth = self.front_depth(lanes);
         for key in hot {
+            let known = self.sorted.get(&key).or_else(|| self.snapshot.sorted(&key));
             match key {
                 Key::Heads(..) if self.snapshot.heads(&key).is_none() => self.miss(heads_read(key)),
-                Key::Lane(..) if self.snapshot.sorted(&key).is_none() => {
-                    self.miss_front(&key, depth, true);
+                Key::Lane(..) if known.is_none_or(|known| known.is_shorter(depth / 2)) => {
+                    let taken = known.map_or(0, Sorted::taken);
+                    self.miss_front(&key, taken + depth, true);
                 }
                 _ => {}
             }

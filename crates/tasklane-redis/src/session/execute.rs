@@ -10,8 +10,6 @@ use tasklane_store::{Changed, codec};
 use super::Session;
 use crate::fault::Fault;
 use crate::keys::Key;
-use crate::read::Read;
-use crate::value;
 
 impl Session<'_> {
     pub(crate) fn execute(
@@ -94,19 +92,7 @@ impl Session<'_> {
         if self.task(id)?.is_none_or(|stored| stored.trail == 0) {
             return Ok(Vec::new());
         }
-        let key = Key::Trail(id);
-        let mut entries = Vec::new();
-        if !self.writes.is_removed(&key) {
-            let stored =
-                value::strings(self.plain(Read::plain("LRANGE", key.clone(), ["0", "-1"])))?;
-            for bytes in stored {
-                entries.push(codec::decode_entry(&bytes)?);
-            }
-        }
-        for bytes in self.writes.pushed(&key) {
-            entries.push(codec::decode_entry(bytes)?);
-        }
-        Ok(entries)
+        crate::trail::unpack(self.field(&Key::Trail, id.as_bytes()))
     }
 
     /// Tells of the removal, then removes.

@@ -165,10 +165,8 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn finish(mut self) -> Outcome {
-        if self.is_dry() {
-            self.read_ahead();
-        }
         if self.is_missing() {
+            self.read_ahead();
             let front = |(key, (depth, is_lane))| match is_lane {
                 true => Read::Front(key, depth),
                 false => Read::First(key, depth),
@@ -267,10 +265,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A counter, as it is by now.
-    fn sum(&mut self, key: &Key, field: &[u8]) -> Result<i64, Fault> {
-        let changed = self.writes.sum(key, field);
-        let stored = self.field(key, field).map(|bytes| value::number(&bytes)).transpose()?;
+    /// How many tasks wait in a queue, by now.
+    fn depth(&mut self, queue: u32) -> Result<i64, Fault> {
+        let changed = self.writes.deeper(queue);
+        let stored = self.field(&Key::Depth, queue.to_string().as_bytes());
+        let stored = stored.map(|bytes| value::number(&bytes)).transpose()?;
         Ok(stored.unwrap_or_default() + changed)
     }
 

@@ -5,7 +5,6 @@ use tasklane_store::{QueueChange, StoreError, Subject};
 
 use super::{Session, Woken};
 use crate::fault::Fault;
-use crate::keys::Key;
 
 impl Session<'_> {
     pub(crate) fn configure(
@@ -28,7 +27,7 @@ impl Session<'_> {
         };
         self.announce(&Subject::Queue(queue.clone(), change));
         if !settings.paused {
-            let waiting = self.sum(&Key::Depth, number.to_string().as_bytes())?;
+            let waiting = self.depth(number)?;
             self.claimable += if was_paused { waiting.unsigned_abs() } else { 1 };
             self.woken = Woken::Anywhere;
         }

@@ -104,7 +104,7 @@ impl Session<'_> {
         if is_new && self.catalog.lane_count() + planned.new_lanes.len() > limits::LANES_MAX {
             return Ok(Err(SubmitProblem::TooManyLanes));
         }
-        let (depth, settings) = self.depth(&lane.queue, planned)?;
+        let (depth, settings) = self.planned_depth(&lane.queue, planned)?;
         if *depth >= settings.depth.of(draft.spec.priority) {
             let for_all = *depth >= settings.depth.all;
             return Ok(Err(SubmitProblem::QueueFull { queue: lane.queue.clone(), for_all }));
@@ -114,7 +114,7 @@ impl Session<'_> {
     }
 
     /// How deep a queue is, with what this submission adds.
-    fn depth<'p>(
+    fn planned_depth<'p>(
         &mut self,
         queue: &QueueName,
         planned: &'p mut Planned,
@@ -122,7 +122,7 @@ impl Session<'_> {
         if !planned.depths.contains_key(queue) {
             let number = self.catalog.queue_number(queue);
             let depth = match number {
-                Some(number) => self.sum(&Key::Depth, number.to_string().as_bytes())?,
+                Some(number) => self.depth(number)?,
                 None => 0,
             };
             let known = number.and_then(|number| self.catalog.queue(number));

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tasklane_core::StateName;
+use tasklane_core::{Command, Intent, StateName, TaskId};
 use tasklane_redis::{Mode, RedisStore};
-use tasklane_store::Store;
+use tasklane_store::{ClaimRequest, Claimed, Store};
 
 use crate::work::{self, LONG, claim, completion, run, shared, tasks, token, until, worker};
 
@@ -35,6 +35,71 @@ fn servers_that_write_at_once_give_out_each_task_once() {
         let stats = one.stats().await.unwrap();
         let waiting = stats.total(StateName::Pending) as usize;
         assert_eq!((all.len() + waiting, one.check().await.unwrap()), (300, vec![]));
+    });
+}
+
+/// Claims and completes, many at a time, until so many are done.
+async fn drain(store: &RedisStore, count: usize) -> Vec<TaskId> {
+    let worker = worker(store).await;
+    let mut done = Vec::new();
+    let mut held: Vec<Claimed> = Vec::new();
+    while done.len() < count {
+        let settles = held.iter().map(|task| completion(task.task.id, token(task))).collect();
+        done.extend(held.iter().map(|task| task.task.id));
+        let request = ClaimRequest { worker, count: 50, auto_start: true, narrowed: None };
+        let (settled, mut claimed) = store.execute_and_claim(settles, vec![request]).await.unwrap();
+        assert!(settled.iter().all(Result::is_ok), "{settled:?}");
+        held = claimed.remove(0).unwrap();
+    }
+    done
+}
+
+#[test]
+fn what_is_decided_while_a_write_is_under_way_gives_out_each_task_once() {
+    run(async {
+        let (one, other) = (open("ahead").await, open("ahead").await);
+        for _ in 0..10 {
+            one.submit(tasks(500)).await.unwrap().remove(0).unwrap();
+        }
+        // One is alone for long stretches, in which it decides ahead; the other comes in between.
+        let disturb = async {
+            for _ in 0..30 {
+                other.submit(tasks(1)).await.unwrap().remove(0).unwrap();
+                tokio::time::sleep(Duration::from_millis(7)).await;
+            }
+        };
+        let drains =
+            async { tokio::join!(drain(&one, 1000), drain(&one, 1000), drain(&one, 1000)) };
+        let ((first, second, third), ()) = tokio::join!(drains, disturb);
+        let all = [first, second, third].concat();
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len(), "none twice");
+        let stats = other.stats().await.unwrap();
+        assert_eq!(stats.total(StateName::Completed) as usize, all.len());
+        assert_eq!(other.check().await.unwrap(), vec![]);
+    });
+}
+
+#[test]
+fn what_a_server_remembers_gives_way_to_what_others_have_written() {
+    run(async {
+        let (one, other) = (open("remembered").await, open("remembered").await);
+        let here = worker(&one).await;
+        let submitted = one.submit(tasks(6)).await.unwrap().remove(0).unwrap();
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            held.extend(claim(&one, here, 1).await);
+        }
+        // Each of these is known to be otherwise by the one that did not write it.
+        let waiting: Vec<_> = submitted.iter().skip(4).map(|task| task.id).collect();
+        let cancel = |task| Command { task, intent: Intent::Cancel };
+        let cancelled = other.execute(waiting.iter().copied().map(cancel).collect()).await.unwrap();
+        assert!(cancelled.iter().all(Result::is_ok));
+        assert!(claim(&one, here, 5).await.is_empty(), "nothing is left to be claimed");
+        let first = held.first().unwrap();
+        let settle = completion(first.task.id, token(first));
+        assert!(!other.execute(vec![settle.clone()]).await.unwrap().remove(0).unwrap().repeated);
+        assert!(one.execute(vec![settle]).await.unwrap().remove(0).unwrap().repeated);
+        assert_eq!(one.check().await.unwrap(), vec![]);
     });
 }
 
