@@ -25,7 +25,7 @@ const THINGS_MAX: usize = 20_000;
 #[derive(Debug, Default)]
 pub(crate) struct Left {
     pub(crate) meta: Meta,
-    pub(crate) tasks: HashMap<TaskId, Option<Stored>>,
+    pub(crate) tasks: HashMap<TaskId, Option<Box<Stored>>>,
     pub(crate) sorted: HashMap<Key, Sorted>,
     pub(crate) heads: HashMap<Key, Heads>,
     /// By how much the leases of workers have changed.
@@ -129,7 +129,7 @@ impl Snapshot {
     }
 
     /// Held tasks will be settled, and pending ones at the front claimed.
-    fn advance_tasks(&mut self, left: HashMap<TaskId, Option<Stored>>) {
+    fn advance_tasks(&mut self, left: HashMap<TaskId, Option<Box<Stored>>>) {
         for (id, stored) in left {
             let kept = stored.filter(|stored| match stored.task.state {
                 State::Assigned(_) | State::Running(_) => true,

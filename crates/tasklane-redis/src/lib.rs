@@ -1,14 +1,16 @@
 //! The store of Tasklane on Redis, for servers that share one.
 //!
 //! [`RedisStore`] implements the contract of `tasklane-store`. Calls are queued to one writer per
-//! server. What has gathered there is decided together: one script reads what is needed, with the
-//! time; core decides on it; another script writes, but only if nothing else was written since.
-//! Otherwise all of it is done again. Nothing is ever locked: `turn` is a courtesy among servers.
+//! server. What has gathered there is decided together: one script reads what is needed and not
+//! known, with the time; core decides on it; another script writes, but only if nothing else was
+//! written since. Otherwise all of it is done again. Nothing is ever locked: `turn` is a courtesy
+//! among servers.
 //!
 //! - `keys` the layout: every key and what it holds
 //! - `script` the two scripts; `request`, `read`, `writes` how they are asked; `link` the way
 //!   there, `wait` what the answer to a write waits for
-//! - `snapshot` what was read; `session` one file per verb: what is decided on it
+//! - `snapshot` what was read, `known` what of it is still known after a write; `session` one file
+//!   per verb: what is decided on it
 //! - `address`, `source`, `line` where a server is and how it is reached; `condition` whether tasks
 //!   are safe there; `epoch` whether it may have forgotten some
 //! - `writer` and `inbox` the loop around all this; `look` reads that nobody decides on;

@@ -51,7 +51,7 @@ pub(crate) struct Snapshot {
     pub(super) sorted: HashMap<Key, Sorted>,
     pub(super) plain: HashMap<Read, Value>,
     /// Tasks as they were left.
-    pub(super) tasks: HashMap<TaskId, Stored>,
+    pub(super) tasks: HashMap<TaskId, Box<Stored>>,
     /// Where lanes begin.
     pub(super) heads: HashMap<Key, Heads>,
     /// How many leases workers have.
@@ -79,7 +79,7 @@ impl Snapshot {
 
     /// A task, if it is known without being read.
     pub(crate) fn task(&self, id: TaskId) -> Option<&Stored> {
-        self.tasks.get(&id)
+        self.tasks.get(&id).map(Box::as_ref)
     }
 
     /// Where lanes of a queue and priority begin, if that is known.

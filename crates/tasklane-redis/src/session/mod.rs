@@ -73,7 +73,7 @@ pub(crate) struct Session<'a> {
     last: Sequence,
     last_key: i64,
     events: Vec<u8>,
-    tasks: HashMap<TaskId, Option<Stored>>,
+    tasks: HashMap<TaskId, Option<Box<Stored>>>,
     sorted: HashMap<Key, Sorted>,
     heads: HashMap<Key, Heads>,
     held: HashMap<WorkerId, i64>,
@@ -342,12 +342,12 @@ impl<'a> Session<'a> {
     fn task(&mut self, id: TaskId) -> Result<Option<&Stored>, Fault> {
         if !self.tasks.contains_key(&id) {
             let stored = match self.snapshot.task(id) {
-                Some(stored) => Some(stored.clone()),
-                None => self.read_task(id)?,
+                Some(stored) => Some(Box::new(stored.clone())),
+                None => self.read_task(id)?.map(Box::new),
             };
             self.tasks.insert(id, stored);
         }
-        Ok(self.tasks.get(&id).and_then(Option::as_ref))
+        Ok(self.tasks.get(&id).and_then(Option::as_deref))
     }
 
     fn read_task(&mut self, id: TaskId) -> Result<Option<Stored>, Fault> {

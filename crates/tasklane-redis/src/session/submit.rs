@@ -227,7 +227,7 @@ impl Session<'_> {
         let task = &stored.task;
         codec::encode_feed(&mut self.events, lane.into(), &Before::NOTHING, task, &entry);
         let (state, admission) = (task.state.name(), Some(task.admission));
-        self.tasks.insert(id, Some(stored));
+        self.tasks.insert(id, Some(Box::new(stored)));
         Ok(Submitted { id, state, replayed: false, expired: false, admission })
     }
 
