@@ -54,6 +54,19 @@ pub(crate) fn unpack(bytes: &[u8]) -> Result<Vec<Ended>, Damaged> {
     tasks.iter().map(unpack).collect()
 }
 
+/// Tasks whose keys follow one another, at most `max` together: between the first and the last of
+/// them no other task can be, so that one statement removes them by their range. Neighbours mostly
+/// came in one write, and ended in one: 2,600 instructions to remove a task, 7,500 one by one
+/// (callgrind, drain by 100 of tasks of eight lanes).
+pub(crate) fn runs(tasks: &[Ended], max: usize) -> impl Iterator<Item = &[Ended]> {
+    tasks.chunk_by(|one, next| follows(one.key, next.key)).flat_map(move |run| run.chunks(max))
+}
+
+/// Whether there is no key between two.
+pub(crate) const fn follows(one: i64, next: i64) -> bool {
+    one.wrapping_add(1) == next
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +83,16 @@ mod tests {
         assert_eq!(unpack(&bytes).unwrap(), tasks);
         assert!(unpack(&bytes[1..]).is_err());
         assert_eq!(unpack(&[]).unwrap(), []);
+    }
+
+    #[test]
+    fn a_run_has_no_room_for_a_key_of_another_task() {
+        let (lane, priority, flags) = (1, Priority::DESCENDING[0], 0);
+        let tasks = [1, 2, 3, 5, 7, 8].map(|key| Ended { key, lane, priority, flags });
+        let keys = |max| -> Vec<Vec<i64>> {
+            runs(&tasks, max).map(|run| run.iter().map(|ended| ended.key).collect()).collect()
+        };
+        assert_eq!(keys(16), [vec![1, 2, 3], vec![5], vec![7, 8]]);
+        assert_eq!(keys(2), [vec![1, 2], vec![3], vec![5], vec![7, 8]]);
     }
 }

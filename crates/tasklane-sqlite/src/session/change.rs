@@ -126,7 +126,7 @@ impl Session<'_> {
             }
         } else {
             if was.is_leased() {
-                self.sql.delete_lease.execute([key])?;
+                self.unleased.push(*key);
             }
             let is_new = was.is_leased() || subject.fresh;
             let statement =

@@ -18,7 +18,9 @@ impl Session<'_> {
         &mut self,
         commands: &[Command],
     ) -> Result<Vec<Result<Changed, Refusal>>, Fault> {
-        commands.iter().map(|command| self.execute_one(command)).collect()
+        let verdicts = commands.iter().map(|command| self.execute_one(command)).collect();
+        self.remove_leases()?;
+        verdicts
     }
 
     fn execute_one(&mut self, command: &Command) -> Result<Result<Changed, Refusal>, Fault> {
@@ -27,6 +29,7 @@ impl Session<'_> {
         if self.board.leases.get(key).is_some_and(|leased| leased.task.id == id) {
             return self.execute_leased(key, None, intent);
         }
+        self.remove_leases()?;
         let Some(loaded) = rows::load(self.connection, &self.lanes, id)? else {
             return Ok(Err(Refusal::NotFound));
         };
@@ -124,7 +127,7 @@ impl Session<'_> {
         };
         self.forget_end(*key, *lane, state, ended.at)?;
         let (priority, flags) = (task.spec.priority, HAS_TRAIL | HAS_KEY | HAS_ALIAS);
-        self.remove(state, &Ended { key: *key, lane: *lane, priority, flags })?;
+        self.remove(state, &[Ended { key: *key, lane: *lane, priority, flags }])?;
         Ok(subject)
     }
 }

@@ -77,6 +77,7 @@ impl Session<'_> {
 
     fn free_next(&mut self, queue: u32, ordering: &str) -> Result<(), Fault> {
         let Some(key) = self.key_holder(queue, ordering)? else { return Ok(()) };
+        self.remove_leases()?;
         let loaded = rows::load_key(self.connection, &self.lanes, key)?
             .ok_or_else(|| rows::corrupt(key, "missing, though it waits for an ordering key"))?;
         if let Ok(lifecycle::Decision::Change(event)) = lifecycle::unblock(&loaded.task) {

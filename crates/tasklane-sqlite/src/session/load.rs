@@ -48,6 +48,7 @@ impl Session<'_> {
         let before = std::mem::take(&mut self.board);
         self.dirty.clear();
         self.ended.clear();
+        self.unleased.clear();
         self.feed.events.clear();
         self.timers_after = None;
         self.idempotency_after = None;

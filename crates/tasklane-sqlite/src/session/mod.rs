@@ -64,6 +64,9 @@ pub(crate) struct Session<'c> {
     dirty: Vec<u32>,
     /// Tasks that ended in this transaction.
     ended: Vec<(StateName, u32, Ended)>,
+    /// Keys of tasks that are leased no more and whose lease rows are still there: of the call that
+    /// runs, which removes them before it ends or loads a task.
+    unleased: Vec<i64>,
     /// Rises with every task that becomes claimable.
     claimable: u64,
     /// Where they became so in this transaction.
@@ -122,6 +125,7 @@ impl<'c> Session<'c> {
             arrivals: Arrivals::default(),
             dirty: Vec::new(),
             ended: Vec::new(),
+            unleased: Vec::new(),
             claimable: 0,
             woken: Woken::default(),
             last_key: 0,

@@ -13,6 +13,9 @@ use crate::rows;
 
 /// Feed rows, idempotency records removed in one slice.
 const ROWS_MAX: usize = 1_000;
+/// Tasks removed by one statement, between two looks at the clock: of the largest payloads so many
+/// are some thousand pages.
+const RUN_TASKS_MAX: usize = 16;
 
 impl Session<'_> {
     pub(crate) fn prune(&mut self, prune: &Prune) -> Result<Pruned, Fault> {
@@ -75,15 +78,16 @@ impl Session<'_> {
     ) -> Result<bool, Fault> {
         for (at, part, tasks) in self.parts(state, queue, over, *room)? {
             let mut removed = 0;
-            for ended in &tasks {
+            for run in ended::runs(&tasks, RUN_TASKS_MAX) {
                 let some = removed > 0 || pruned.tasks_total() > 0;
                 let late = some && started.elapsed() >= limits::SLICE_TIME;
                 if *room == 0 || late {
                     break;
                 }
-                self.remove(state, ended)?;
-                removed += 1;
-                *room -= 1;
+                let run = run.get(..run.len().min(*room)).unwrap_or(run);
+                self.remove(state, run)?;
+                removed += run.len();
+                *room -= run.len();
             }
             if let Some(count) = pruned.tasks.get_mut(state.index()) {
                 *count += removed as u64;

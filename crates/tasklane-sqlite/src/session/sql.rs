@@ -35,7 +35,7 @@ statements! {
          ORDER BY ready_at, sequence LIMIT ?";
     insert_lease: "INSERT INTO lease(task, record) VALUES (?, ?)";
     update_lease: "UPDATE lease SET record = ?2 WHERE task = ?1";
-    delete_lease: "DELETE FROM lease WHERE task = ?";
+    delete_leases: "DELETE FROM lease WHERE task BETWEEN ? AND ?";
     select_standing: "SELECT record FROM standing WHERE task = ?";
     insert_standing: "INSERT INTO standing(task, record, result) VALUES (?, ?, ?)";
     update_standing: "UPDATE standing SET record = ?2, result = ?3 WHERE task = ?1";
@@ -47,6 +47,7 @@ statements! {
     insert_trail: "INSERT INTO trail(task, sequence, entry) VALUES (?, ?, ?)";
     insert_feed: "INSERT INTO feed(first, count, at, events) VALUES (?, ?, ?, ?)";
     update_counts: "UPDATE tally SET counts = ?2 WHERE lane = ?1";
-    delete_task: "DELETE FROM task WHERE task = ?";
-    delete_trail: "DELETE FROM trail WHERE task = ?";
+    delete_tasks: "DELETE FROM task WHERE task BETWEEN ? AND ?";
+    delete_standings: "DELETE FROM standing WHERE task BETWEEN ? AND ?";
+    delete_trails: "DELETE FROM trail WHERE task BETWEEN ? AND ?";
 }

@@ -89,6 +89,7 @@ impl Session<'_> {
                 let _ = self.execute_leased(key, Some(gone), &unassign)?;
             }
         }
+        self.remove_leases()?;
         self.remove_worker(id)?;
         self.announce(&Subject::Worker(id, WorkerChange::Left));
         Ok(())

@@ -5,4 +5,5 @@
 mod conformance;
 mod fixture;
 mod model;
+mod neighbour;
 mod queue;
