@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tasklane_core::{Command, Intent, StateName, TaskId};
+use tasklane_core::{Command, DepthLimits, Intent, QueueName, QueueSettings, StateName, TaskId};
 use tasklane_redis::{Mode, RedisStore};
 use tasklane_store::{ClaimRequest, Claimed, Store};
 
@@ -100,6 +100,26 @@ fn what_a_server_remembers_gives_way_to_what_others_have_written() {
         assert!(!other.execute(vec![settle.clone()]).await.unwrap().remove(0).unwrap().repeated);
         assert!(one.execute(vec![settle]).await.unwrap().remove(0).unwrap().repeated);
         assert_eq!(one.check().await.unwrap(), vec![]);
+    });
+}
+
+#[test]
+fn nobody_is_refused_because_of_what_was_true_before() {
+    run(async {
+        let (one, other) = (open("refused").await, open("refused").await);
+        let settings = QueueSettings { depth: DepthLimits::flat(2), ..QueueSettings::default() };
+        one.configure(QueueName::default_queue(), settings).await.unwrap();
+        let submit = async || one.submit(tasks(1)).await.unwrap().remove(0);
+        for _ in 0..2 {
+            submit().await.unwrap();
+        }
+        for _ in 0..3 {
+            submit().await.unwrap_err();
+        }
+        let there = worker(&other).await;
+        assert_eq!(claim(&other, there, 1).await.len(), 1);
+        submit().await.unwrap();
+        submit().await.unwrap_err();
     });
 }
 
