@@ -65,16 +65,16 @@ impl Snapshot {
     fn advance_fields(&mut self, writes: &Writes) {
         for (key, changes) in writes.all_fields() {
             let Some(known) = self.fields.get_mut(key) else { continue };
-            // Tasks are kept as such, what is large or asked for only once is not.
-            let is_small = matches!(key, Key::Workers | Key::Renewed | Key::Health | Key::ApiKeys);
             for (field, value) in changes {
                 match known.get_mut(field) {
-                    Some(known) if is_small => known.clone_from(value),
+                    Some(known) if is_small(key) => known.clone_from(value),
                     Some(_) => drop(known.remove(field)),
                     None => {}
                 }
             }
         }
+        // What is large, or asked for once, stays only as long as it takes to decide on it.
+        self.fields.retain(|key, _| is_small(key) || matches!(key, Key::Task | Key::Record));
         let Some(depths) = self.fields.get_mut(&Key::Depth) else { return };
         for (queue, by) in writes.all_depths() {
             if let Some(depth) = depths.get_mut(queue.to_string().as_bytes()) {
@@ -151,5 +151,29 @@ impl Snapshot {
                 None => drop(self.tasks.remove(&id)),
             }
         }
+    }
+}
+
+/// Hashes whose fields are few and short, and that most groups ask for.
+const fn is_small(key: &Key) -> bool {
+    matches!(key, Key::Depth | Key::Workers | Key::Renewed | Key::Health)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use hashbrown::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn what_is_large_is_not_remembered() {
+        let mut snapshot = Snapshot::default();
+        for key in [Key::Payload, Key::Trail, Key::Idempotency, Key::Workers] {
+            let field = HashMap::from_iter([(vec![7], Some(Bytes::from_static(b"read")))]);
+            snapshot.fields.insert(key, field);
+        }
+        assert!(snapshot.advance(&Writes::default(), Left::default()));
+        assert_eq!(snapshot.fields.keys().collect::<Vec<_>>(), [&Key::Workers]);
     }
 }

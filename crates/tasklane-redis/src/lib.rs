@@ -44,6 +44,7 @@ mod stored;
 mod system;
 #[cfg(feature = "test-server")]
 pub mod test_server;
+mod told;
 mod trail;
 mod value;
 mod wait;

@@ -20,14 +20,13 @@ use crate::read::{self, Read};
 use crate::request::Request;
 use crate::snapshot::{Loaded, Snapshot};
 use crate::source::Source;
+use crate::told::Told;
 use crate::value;
 use crate::wait::Wait;
 use crate::writes::Writes;
 
 /// How long a server that lost too often has the store to itself, at most.
 const TURN_MS: u64 = 100;
-/// How long the time that Redis has told is gone on from.
-const TIME_AGE_MAX: Duration = Duration::from_millis(50);
 /// How long a look at the feed may wait for something new.
 pub(crate) const WATCH_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -49,8 +48,8 @@ pub(crate) struct Link {
     server: String,
     /// Microseconds by which the store's clock is ahead of this machine's.
     ahead: AtomicI64,
-    /// When Redis last told its time, and which it was.
-    told: Mutex<Option<(Instant, i64)>>,
+    /// What Redis last said of its time.
+    told: Told,
     pub(crate) past: Past,
     mode: Mode,
     /// How many replicas must have a write before it is answered.
@@ -127,7 +126,7 @@ impl Link {
             clock: options.clock.clone(),
             server: format!("{server:016x}"),
             ahead: AtomicI64::new(0),
-            told: Mutex::default(),
+            told: Told::default(),
             past: Past::default(),
             mode: options.mode,
             replicas: address.replicas,
@@ -196,6 +195,7 @@ impl Link {
         }
         read::ask(&asked, &mut request);
         let mut open = self.line(way).open().await?;
+        let sent = Instant::now();
         let mut answer = self.call(way, &open, &self.load, &request, None).await;
         // The connection may have broken long ago; what only reads may be sent again.
         if answer.as_ref().is_err_and(RedisError::is_connection_dropped) {
@@ -206,7 +206,11 @@ impl Link {
         let (loaded, now) = snapshot.add(asked, answer)?;
         if let Some(now) = now {
             self.past.note(&snapshot.meta);
-            self.note_time(now);
+            self.past.see(now);
+            self.ahead.store(now.saturating_sub(machine_time()), Ordering::Relaxed);
+            if way == Way::Writing {
+                self.told.note(sent, now);
+            }
         }
         Ok(loaded)
     }
@@ -233,6 +237,7 @@ impl Link {
         let open = self.writing.open().await?;
         let wait = self.fit(&open).await?;
         let waiting = wait.command(self.wait_time_max);
+        let sent = Instant::now();
         let answer = self.call(Way::Writing, &open, script, &request, waiting).await;
         let (answer, waited) = answer.map_err(|error| Fault::Store(unwritten(&error)))?;
         let mut parts = value::array(answer)?.into_iter();
@@ -242,7 +247,9 @@ impl Link {
             _ => return Ok(Committed::Conflict),
         }
         if let Some(now) = parts.nth(1) {
-            self.note_time(value::integer(now)?);
+            let now = value::integer(now)?;
+            self.past.see(now);
+            self.told.note(sent, now);
         }
         if !wait.is_met(waited.unwrap_or_default())? {
             let text = "Redis has written it, but not as many replicas as configured, or its file \
@@ -297,25 +304,14 @@ impl Link {
         }
     }
 
-    /// Redis has told its time.
-    fn note_time(&self, micros: i64) {
-        self.past.see(micros);
-        self.ahead.store(micros.saturating_sub(machine_time()), Ordering::Relaxed);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        *told = Some((Instant::now(), micros));
-    }
-
-    /// What time it is in Redis, if it was told a moment ago: that, and what has passed here since.
-    /// It is never ahead of Redis, and behind it by the way of an answer.
+    /// What time it is in Redis, if it was told a moment ago.
     pub(crate) fn time(&self) -> Option<Timestamp> {
         if let Some(clock) = &self.clock {
             return Some(clock.wall());
         }
-        let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, micros) = told?;
-        let passed = at.elapsed();
-        let now = micros.saturating_add(i64::try_from(passed.as_micros()).unwrap_or(i64::MAX));
-        (passed < TIME_AGE_MAX).then(|| Timestamp::from_micros(now))
+        let now = self.told.now()?;
+        self.past.see(now);
+        Some(Timestamp::from_micros(now))
     }
 
     /// The store's time, as near as it is known.

@@ -34,6 +34,14 @@ impl Read {
         Self::Plain(command, key, with.iter().map(|text| text.as_bytes().to_vec()).collect())
     }
 
+    /// The sorted set whose first it asks for.
+    pub(crate) const fn front(&self) -> Option<&Key> {
+        match self {
+            Self::First(key, _) | Self::Front(key, _) => Some(key),
+            _ => None,
+        }
+    }
+
     /// Whether the same will be asked at another time.
     pub(crate) fn is_timeless(&self) -> bool {
         !matches!(self, Self::Next { .. } | Self::Plain("ZRANGEBYSCORE", ..))

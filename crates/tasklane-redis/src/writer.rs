@@ -24,6 +24,7 @@ use crate::shared::Shared;
 use crate::signal::News;
 use crate::snapshot::Snapshot;
 use crate::system::SystemRandom;
+use crate::told::TIME_AGE_MAX;
 
 /// Attempts after which a server asks the others to hold back.
 const ATTEMPTS_BEFORE_TURN: u32 = 3;
@@ -72,6 +73,8 @@ struct Flight {
     trip: Trip,
     landing: JoinHandle<Result<Committed, Fault>>,
     catalog: Arc<Catalog>,
+    /// What was remembered before it was decided.
+    before: Memory,
     news: News,
     /// Until what was written has been told.
     writing: OwnedMutexGuard<()>,
@@ -99,11 +102,15 @@ impl Writer {
             let started = Instant::now();
             let (ahead, forgotten) = (self.decide_ahead(&mut group), self.forgotten);
             self.land().await;
+            let trip = Trip { group, attempt: 0, started, trouble: None };
             match ahead {
-                Some(decided) if forgotten == self.forgotten => {
-                    self.launch(Trip { group, attempt: 0, started, trouble: None }, *decided).await;
+                // Its time must not be past: leases begin with it.
+                Some(decided)
+                    if forgotten == self.forgotten && started.elapsed() < TIME_AGE_MAX =>
+                {
+                    self.launch(trip, *decided).await;
                 }
-                _ => self.carry_out(Trip { group, attempt: 0, started, trouble: None }).await,
+                _ => self.carry_out(trip).await,
             }
         }
     }
@@ -134,7 +141,8 @@ impl Writer {
 
     /// Decides beside a write that is under way, if everything is known that it takes.
     fn decide_ahead(&mut self, group: &mut Group) -> Option<Box<Decided>> {
-        if self.flight.is_none() || self.alone < ALONE_MIN {
+        let known = self.known.meta.epoch != 0;
+        if self.flight.is_none() || !known || self.alone < ALONE_MIN {
             return None;
         }
         self.known.set_time(self.shared.link.time());
@@ -193,10 +201,11 @@ impl Writer {
                 Ok(Outcome::Decided(_)) | Err(_) => {}
                 Ok(Outcome::Missing(missing)) => {
                     wanted.extend(missing.iter().filter(|read| read.is_timeless()).cloned());
-                    for read in &missing {
-                        again.remove(read);
-                    }
-                    reads.extend(missing.into_iter().chain(again.drain()));
+                    let fronts: HashSet<_> = missing.iter().filter_map(Read::front).collect();
+                    again.retain(|read| read.front().is_none_or(|key| !fronts.contains(key)));
+                    drop(fronts);
+                    again.extend(missing);
+                    reads.extend(again.drain());
                 }
             }
             let loaded = self.shared.load(Way::Writing, reads, &mut self.known).await?;
@@ -242,7 +251,8 @@ impl Writer {
         let Decided { writes, left, kind, catalog, memory, news } = decided;
         let (version, epoch) = (self.known.meta.version, self.known.meta.epoch);
         let writing = Arc::clone(&self.shared.signals.writing).lock_owned().await;
-        (self.catalog, self.memory) = (Arc::clone(&catalog), memory);
+        self.catalog = Arc::clone(&catalog);
+        let before = std::mem::replace(&mut self.memory, memory);
         if !self.known.advance(&writes, left) {
             self.forget();
         }
@@ -253,7 +263,7 @@ impl Writer {
                 false => shared.link.commit(version, epoch, writes, kind).await,
             }
         });
-        self.flight = Some(Flight { trip, landing, catalog, news, writing });
+        self.flight = Some(Flight { trip, landing, catalog, before, news, writing });
     }
 
     /// Waits for the write that is under way, however often it takes.
@@ -266,9 +276,13 @@ impl Writer {
 
     /// A write has ended: tells those who wait for it, or sends it again.
     async fn landed(&mut self, flight: Flight, landed: Landed) {
-        let Flight { mut trip, catalog, news, writing, .. } = flight;
+        let Flight { mut trip, catalog, before, news, writing, .. } = flight;
         let lost = || StoreError::OutcomeUnknown("a write was not finished".into()).into();
-        match landed.unwrap_or_else(|_| Err(lost())) {
+        let landed = landed.unwrap_or_else(|_| Err(lost()));
+        if !matches!(landed, Ok(Committed::Done)) {
+            self.memory = before;
+        }
+        match landed {
             Ok(Committed::Done) => {
                 self.shared.measured(trip.started.elapsed(), news.events);
                 self.shared.set_catalog(&catalog);

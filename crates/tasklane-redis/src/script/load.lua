@@ -24,6 +24,23 @@ if time == '' then
   time = string.format('%.0f', now[1] * 1000000 + now[2])
 end
 
+-- Lua passes no more than some thousands of arguments.
+local FIELDS_MAX = 4000
+
+local function fields(key, names)
+  if #names <= FIELDS_MAX then
+    return redis.call('HMGET', key, unpack(names))
+  end
+  local values = {}
+  for at = 1, #names, FIELDS_MAX do
+    local part = redis.call('HMGET', key, unpack(names, at, math.min(at + FIELDS_MAX - 1, #names)))
+    for position = 1, #part do
+      values[#values + 1] = part[position]
+    end
+  end
+  return values
+end
+
 local function lane(key, depth)
   local found = redis.call('ZRANGE', key, 0, depth - 1, 'WITHSCORES')
   if #found == 0 then
@@ -33,7 +50,7 @@ local function lane(key, depth)
   for at = 1, #found, 2 do
     ids[#ids + 1] = string.sub(found[at], 9)
   end
-  return {found, redis.call('HMGET', KEYS[2], unpack(ids)), redis.call('HMGET', KEYS[3], unpack(ids))}
+  return {found, fields(KEYS[2], ids), fields(KEYS[3], ids)}
 end
 
 local function blocks(index, block, id, count)

@@ -228,20 +228,22 @@ impl Session<'_> {
         let key = Key::Heads(queue, priority);
         // Out of the way while lanes are looked at, which changes none of it.
         let Some(heads) = self.heads.remove(&key) else { return Ok(None) };
-        let missing_before = self.missing.len();
+        // Lanes of which more has to be read to know where they begin.
+        let mut unknown = 0;
         let mut best: Option<Spot> = None;
         for (ready_at, lane) in &heads.order {
             let (ready_at, lane) = (Timestamp::from_micros(*ready_at), *lane);
             let later = best.as_ref().is_some_and(|best| ready_at > best.place.ready_at);
-            if later || self.missing.len() - missing_before >= LANES_AT_ONCE {
+            if later || unknown >= LANES_AT_ONCE {
                 break;
             }
             if !self.takes(lane, search)? {
                 continue;
             }
             let depth = self.front_depth(heads.order.len());
-            let First::Is(score, member) = self.first(&Key::Lane(lane, priority), depth, true)
-            else {
+            let front = Key::Lane(lane, priority);
+            let First::Is(score, member) = self.first(&front, depth, true) else {
+                unknown += usize::from(self.fronts.contains_key(&front));
                 continue;
             };
             let place =
