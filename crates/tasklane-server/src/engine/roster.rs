@@ -32,7 +32,7 @@ struct Member {
     strikes: u32,
     /// Since when it has been seen as unhealthy.
     unhealthy_since: Option<Timestamp>,
-    /// When this server last learnt something of it at first hand.
+    /// When this server last learnt something of it.
     number: u64,
 }
 
@@ -41,7 +41,7 @@ struct Member {
 pub(super) struct Roster {
     settings: LiveSettings,
     members: Mutex<HashMap<WorkerId, Member>>,
-    /// How often something was learnt at first hand.
+    /// Numbers what is learnt, and the questions to the store.
     news: AtomicU64,
     /// The feed tells something else than what is known here.
     doubt: Notify,
@@ -181,23 +181,23 @@ impl Roster {
         self.lock().values().filter(open).count()
     }
 
-    /// How often something was learnt at first hand so far: to be asked before the store is.
-    pub(super) fn news(&self) -> u64 {
-        self.news.load(Ordering::Relaxed)
+    /// The number of a list that the store is about to be asked for.
+    pub(super) fn asks(&self) -> u64 {
+        self.number()
     }
 
     /// Takes over what the store knew, and gives the unhealthy workers that nothing speaks against
-    /// any more. What was learnt of a worker after the first `news` counts more than the store's
-    /// list, in which it may be missing.
-    pub(super) fn refresh(&self, workers: &[Worker], news: u64, now: Timestamp) -> Vec<WorkerId> {
+    /// any more. What was learnt of a worker since the store was `asked`, at first hand or from a
+    /// later list, counts more than this list, in which the worker may be missing.
+    pub(super) fn refresh(&self, workers: &[Worker], asked: u64, now: Timestamp) -> Vec<WorkerId> {
         let settings = self.settings.now().breaker;
         let mut members = self.lock();
         let mut known: HashMap<WorkerId, Member> = std::mem::take(&mut members);
         let mut over = Vec::new();
         for worker in workers {
             let mut member = known.remove(&worker.id).unwrap_or_default();
-            if member.number <= news {
-                member.state = worker.state;
+            if member.number <= asked {
+                (member.state, member.number) = (worker.state, asked);
             }
             if member.spec.is_none() {
                 member.spec = Some(Arc::new(worker.spec.clone()));
@@ -219,7 +219,7 @@ impl Roster {
             }
             members.insert(worker.id, member);
         }
-        members.extend(known.into_iter().filter(|(_, member)| member.number > news));
+        members.extend(known.into_iter().filter(|(_, member)| member.number > asked));
         over
     }
 
@@ -254,12 +254,12 @@ mod tests {
         let settings = Settings { breaker, ..Settings::default() };
         let roster = Roster::new(LiveSettings::new(settings));
         let (now, worker) = (Timestamp::EPOCH, WorkerId::from_bytes([1; 16]));
-        let before = roster.news();
+        let before = roster.asks();
         roster.joined(worker, WorkerSpec::new(Selection::default(), 1).unwrap());
         assert!(!roster.settled(worker, true, now));
         roster.refresh(&[], before, now);
         assert!(roster.settled(worker, true, now), "its failures still count");
-        roster.refresh(&[], roster.news(), now);
+        roster.refresh(&[], roster.asks(), now);
         assert_eq!(roster.state(worker), None, "who has gone is forgotten");
     }
 
@@ -267,15 +267,27 @@ mod tests {
     fn what_the_feed_and_the_store_tell_late_does_not_undo_what_was_done_here() {
         let roster = Roster::new(LiveSettings::new(Settings::default()));
         let id = WorkerId::from_bytes([1; 16]);
-        let before = roster.news();
+        let before = roster.asks();
         roster.changed(id, WorkerState::Paused);
         roster.changed(id, WorkerState::Active);
         roster.heard(id, WorkerChange::Paused);
         roster.refresh(&[worker(id, WorkerState::Paused)], before, Timestamp::EPOCH);
         assert_eq!(roster.state(id), Some(WorkerState::Active));
         assert!(roster.doubted().now_or_never().is_some(), "the store is asked");
-        roster.refresh(&[worker(id, WorkerState::Paused)], roster.news(), Timestamp::EPOCH);
+        roster.refresh(&[worker(id, WorkerState::Paused)], roster.asks(), Timestamp::EPOCH);
         assert_eq!(roster.state(id), Some(WorkerState::Paused), "and believed");
+    }
+
+    #[test]
+    fn of_two_lists_the_one_that_was_asked_for_later_counts() {
+        let roster = Roster::new(LiveSettings::new(Settings::default()));
+        let id = WorkerId::from_bytes([1; 16]);
+        let (early, late) = (roster.asks(), roster.asks());
+        roster.refresh(&[worker(id, WorkerState::Active)], late, Timestamp::EPOCH);
+        for stale in [&[worker(id, WorkerState::Unhealthy)][..], &[]] {
+            roster.refresh(stale, early, Timestamp::EPOCH);
+            assert_eq!(roster.state(id), Some(WorkerState::Active));
+        }
     }
 
     #[test]

@@ -65,9 +65,9 @@ impl Engine {
     /// Learns what other servers and maintenance did to workers, and gives those whose open
     /// breaker is over a few tasks to try.
     pub async fn refresh_workers(&self) -> Result<(), EngineError> {
-        let news = self.roster.news();
+        let asked = self.roster.asks();
         let workers = self.store.workers().await?;
-        for worker in self.roster.refresh(&workers, news, self.now()) {
+        for worker in self.roster.refresh(&workers, asked, self.now()) {
             match self.store.direct(worker, Direction::Recover).await {
                 Ok(Ok(())) => self.roster.changed(worker, WorkerState::Active),
                 // Gone meanwhile.

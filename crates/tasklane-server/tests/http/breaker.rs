@@ -4,11 +4,30 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::site::Site;
+use crate::site::{Held, Site, Worker};
 
-fn fail(site: &Site, worker: &crate::site::Worker<'_>) {
+fn fail(site: &Site, worker: &Worker<'_>) {
     site.submit(json!({"max_retries": 0}));
     worker.fail(&worker.claim_one(), json!({"message": "x"}));
+}
+
+/// Lets the minute of an open breaker pass. The worker gives signs of life meanwhile.
+fn pass_a_minute(site: &Site, worker: &Worker<'_>) {
+    for _ in 0..5 {
+        site.pass(Duration::from_secs(13));
+        worker.call("heartbeat", &json!({}));
+    }
+}
+
+/// What a worker gets to try, as soon as it gets something: the store knows that it may before the
+/// server does.
+fn trials(site: &Site, worker: &Worker<'_>, count: u32) -> Vec<Held> {
+    let mut tried = Vec::new();
+    site.eventually("it may try", || {
+        tried = worker.poll(count);
+        !tried.is_empty()
+    });
+    tried
 }
 
 #[test]
@@ -29,14 +48,11 @@ fn five_failures_in_a_row_stop_the_flow_for_a_minute_then_three_are_tried() {
     let taken = other.poll(1);
     assert_eq!(taken.len(), 1, "others still get tasks");
     other.complete(&taken[0]);
-    for _ in 0..5 {
-        site.pass(Duration::from_secs(13));
-        worker.call("heartbeat", &json!({}));
-    }
-    site.eventually("it may try", || {
+    pass_a_minute(&site, &worker);
+    site.eventually("it recovers", || {
         shown()["breaker"] == "half_open" && shown()["state"] == "active"
     });
-    let tried = worker.poll(5);
+    let tried = trials(&site, &worker, 5);
     assert_eq!(tried.len(), 3);
     assert!(worker.poll(5).is_empty(), "no more than three");
     worker.complete(&tried[0]);
@@ -52,14 +68,11 @@ fn a_trial_that_fails_opens_it_again() {
         fail(&site, &worker);
     }
     let shown = || site.get(&format!("/admin/workers/{}", worker.id)).json();
-    for _ in 0..5 {
-        site.pass(Duration::from_secs(13));
-        worker.call("heartbeat", &json!({}));
-    }
-    site.eventually("it may try", || {
-        shown()["breaker"] == "half_open" && shown()["state"] == "active"
-    });
-    fail(&site, &worker);
+    pass_a_minute(&site, &worker);
+    site.submit(json!({"max_retries": 0}));
+    let tried = trials(&site, &worker, 1);
+    assert_eq!(shown()["breaker"], "half_open");
+    worker.fail(&tried[0], json!({"message": "x"}));
     assert_eq!(shown()["breaker"], "open");
 }
 
@@ -70,26 +83,16 @@ fn trials_that_come_to_nothing_are_followed_by_others() {
     for _ in 0..5 {
         fail(&site, &worker);
     }
-    let shown = || site.get(&format!("/admin/workers/{}", worker.id)).json();
-    let pass_a_minute = || {
-        for _ in 0..5 {
-            site.pass(Duration::from_secs(13));
-            worker.call("heartbeat", &json!({}));
-        }
-    };
-    pass_a_minute();
-    site.eventually("it may try", || {
-        shown()["breaker"] == "half_open" && shown()["state"] == "active"
-    });
     for _ in 0..4 {
         site.submit(json!({}));
     }
-    for held in worker.poll(5) {
+    pass_a_minute(&site, &worker);
+    for held in trials(&site, &worker, 5) {
         worker.report(&held, json!({"status": "released", "delay_seconds": 1}));
     }
     assert!(worker.poll(5).is_empty());
-    pass_a_minute();
-    site.eventually("it may try again", || !worker.poll(1).is_empty());
+    pass_a_minute(&site, &worker);
+    trials(&site, &worker, 1);
 }
 
 #[test]

@@ -189,7 +189,7 @@ impl Site {
         self.eventually(&format!("{id} is {state}"), || self.state(id) == state);
     }
 
-    pub(crate) fn eventually(&self, what: &str, holds: impl Fn() -> bool) {
+    pub(crate) fn eventually(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let started = Instant::now();
         while !holds() {
             assert!(started.elapsed() < PATIENCE, "did not come: {what}");
