@@ -12,6 +12,7 @@ mod cluster;
 mod condition;
 mod conformance;
 mod connection;
+mod deep;
 mod durable;
 mod fixture;
 mod memory;
