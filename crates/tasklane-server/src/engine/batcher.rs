@@ -85,7 +85,8 @@ impl<V: Verb> Batcher<V> {
             let verdicts = Attended { batcher: Arc::clone(self), call }.await?;
             return verdicts.into_iter().next().ok_or_else(lost);
         };
-        self.queue(unit, in_flight_max)?.await.unwrap_or_else(|_| Err(lost()))
+        let answer = self.queue(unit, in_flight_max)?;
+        Awaited { verb: Arc::clone(&self.verb), answer }.await.unwrap_or_else(|_| Err(lost()))
     }
 
     fn queue(
@@ -153,6 +154,29 @@ impl<V: Verb> Batcher<V> {
     }
 }
 
+/// A verdict that is taken back if whoever waits for it goes away once it has been sent.
+struct Awaited<V: Verb> {
+    verb: Arc<V>,
+    answer: Answer<V>,
+}
+
+impl<V: Verb> Future for Awaited<V> {
+    type Output = <Answer<V> as Future>::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.answer).poll(context)
+    }
+}
+
+impl<V: Verb> Drop for Awaited<V> {
+    fn drop(&mut self) {
+        self.answer.close();
+        if let Ok(Ok(verdict)) = self.answer.try_recv() {
+            self.verb.orphaned(verdict);
+        }
+    }
+}
+
 /// A call that is seen to its end even if whoever waits for it goes away.
 struct Attended<V: Verb> {
     batcher: Arc<Batcher<V>>,
@@ -186,6 +210,8 @@ impl<V: Verb> Drop for Attended<V> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::FutureExt;
 
     use super::*;
 
@@ -232,7 +258,7 @@ mod tests {
         batcher.verb.calls.load(Ordering::Relaxed)
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn what_comes_while_others_are_under_way_is_one_batch() {
         assert!(hundred(Some(2)).await <= 3);
         assert_eq!(hundred(None).await, 100);
@@ -258,7 +284,18 @@ mod tests {
         assert_eq!(batcher.verb.calls.load(Ordering::Relaxed), 2);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
+    async fn a_verdict_whose_caller_goes_before_it_has_looked_is_taken_back() {
+        let batcher = Batcher::new(Double::default(), &TaskTracker::new(), Some(1));
+        let mut call = Box::pin(batcher.call(1));
+        assert!(call.as_mut().now_or_never().is_none());
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        assert_eq!(batcher.verb.orphans.load(Ordering::Relaxed), 0, "it waits for its caller");
+        drop(call);
+        assert_eq!(batcher.verb.orphans.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn what_nobody_waits_for_happens_and_is_taken_back() {
         for in_flight_max in [Some(1), None] {
             let batcher = Batcher::new(Double::default(), &TaskTracker::new(), in_flight_max);

@@ -173,8 +173,8 @@ pub enum Through {
 /// The place of a live reader, free again when it is dropped.
 #[derive(Debug)]
 pub struct Place {
-    _permit: OwnedSemaphorePermit,
     _socket: Option<Arc<()>>,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// The feed as this server has followed it.

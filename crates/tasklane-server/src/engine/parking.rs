@@ -98,17 +98,15 @@ impl Parking {
             let until = Instant::now() + patience;
             lot.insert(ticket, Parked { ticket, until, request, spec, reply });
         }
-        let leave = Leave { parking: self, ticket };
-        // Declared after `leave`, so that it is closed before the place is left: see `put_back`.
-        let mut answer = answer;
+        let mut leave = Leave { parking: self, ticket, answer };
         // After it stands in the lot, so that a hint in between is seen here or served there.
         if self.store.watch().borrow().claimable != seen && leave.leaves() {
             return None;
         }
-        match tokio::time::timeout(patience, &mut answer).await {
+        match tokio::time::timeout(patience, &mut leave.answer).await {
             Ok(served) => served.ok(),
             // Already taken from the lot: somebody is about to answer.
-            Err(_) if !leave.leaves() => answer.await.ok(),
+            Err(_) if !leave.leaves() => (&mut leave.answer).await.ok(),
             Err(_) => Some(Ok(Ok(Vec::new()))),
         }
     }
@@ -269,10 +267,11 @@ impl Parking {
     }
 }
 
-/// Takes a poll out of the lot when its caller goes.
+/// Takes a poll out of the lot when its caller goes, and gives back what was on its way to it.
 struct Leave<'a> {
     parking: &'a Parking,
     ticket: u64,
+    answer: oneshot::Receiver<Served>,
 }
 
 impl Leave<'_> {
@@ -283,6 +282,11 @@ impl Leave<'_> {
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
+        // Closed before the place is left: see `put_back`.
+        self.answer.close();
+        if let Ok(Ok(Ok(tasks))) = self.answer.try_recv() {
+            orphan::give_back(&self.parking.store, &self.parking.errands, tasks);
+        }
         self.leaves();
     }
 }

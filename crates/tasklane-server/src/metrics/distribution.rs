@@ -30,7 +30,7 @@ impl EncodeMetric for Measured {
         let Self { spread, unit } = self;
         let last = Spread::SLOTS - 1;
         let bound =
-            |slot: usize| if slot == last { f64::MAX } else { 2f64.powi(slot as i32) * unit };
+            |slot: usize| if slot == last { f64::INFINITY } else { 2f64.powi(slot as i32) * unit };
         let buckets: Vec<_> =
             spread.counts.iter().enumerate().map(|(slot, count)| (bound(slot), *count)).collect();
         let (sum, count) = (spread.sum as f64 * unit, spread.counts.iter().sum());

@@ -59,11 +59,16 @@ fn scrape(site: &Site) -> BTreeMap<String, f64> {
     assert!(reply.text.ends_with("# EOF\n"), "{}", reply.text);
     let mut samples = BTreeMap::new();
     let mut described = BTreeSet::new();
+    let mut histograms = Vec::new();
     for line in reply.text.lines().filter(|line| *line != "# EOF") {
         if let Some(comment) = line.strip_prefix("# ") {
             let mut words = comment.split(' ');
             if words.next() == Some("TYPE") {
-                assert!(described.insert(words.next().unwrap().to_owned()), "twice: {line}");
+                let family = words.next().unwrap();
+                assert!(described.insert(family.to_owned()), "twice: {line}");
+                if words.next() == Some("histogram") {
+                    histograms.push(family.to_owned());
+                }
             }
             continue;
         }
@@ -77,6 +82,20 @@ fn scrape(site: &Site) -> BTreeMap<String, f64> {
         assert!(suffixes.iter().any(|suffix| known(suffix)), "no type: {line}");
         let before = samples.insert(name.to_owned(), value.parse().unwrap());
         assert!(before.is_none(), "twice: {line}");
+    }
+    let samples: BTreeMap<String, f64> = samples;
+    for family in histograms {
+        let of = |part: &str, more: &str| -> f64 {
+            let begin = format!("{family}_{part}");
+            let fits = |name: &str| {
+                let rest = name.strip_prefix(&begin);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('{'))
+                    && name.contains(more)
+            };
+            samples.iter().filter(|(name, _)| fits(name)).map(|(_, value)| value).sum()
+        };
+        let (all, counted) = (of("bucket", r#"le="+Inf""#), of("count", ""));
+        assert_eq!(all, counted, "the last bucket of {family} has everything");
     }
     samples
 }
@@ -174,7 +193,10 @@ fn changes_of_state_are_counted() {
     site.await_state(&id, "pending");
     worker.complete(&worker.claim_one());
     let done = r#"tasklane_task_transitions_total{from="running",to="completed"}"#;
-    site.eventually("all is counted", || scrape(&site).contains_key(done));
+    site.eventually("all is counted", || {
+        let samples = scrape(&site);
+        samples.contains_key(done) && samples["tasklane_assignment_timeouts_total"] > 0.0
+    });
     let samples = scrape(&site);
     for (from, to) in [
         ("new", "pending"),
@@ -195,10 +217,15 @@ fn what_the_store_measures_of_itself_is_shown() {
     site.submit(json!({}));
     let tasks: Vec<_> = (0..100).map(|_| json!({"type": "a"})).collect();
     assert_eq!(site.post("/api/v1/tasks/batch", &json!({ "tasks": tasks })).status, 201);
-    let samples = scrape(&site);
+    let mut samples = scrape(&site);
+    // The two are read one after the other, and maintenance writes meanwhile.
+    site.eventually("both have counted the same", || {
+        samples = scrape(&site);
+        samples["tasklane_store_commit_batch_size_count"]
+            == samples["tasklane_store_commit_seconds_count"]
+    });
     let commits = samples["tasklane_store_commit_seconds_count"];
     assert!(commits >= 2.0, "{commits}");
-    assert_eq!(samples["tasklane_store_commit_batch_size_count"], commits);
     assert!(samples["tasklane_store_commit_batch_size_sum"] >= 101.0);
     let up_to = |size: u32| {
         samples[&format!(r#"tasklane_store_commit_batch_size_bucket{{le="{size}.0"}}"#)]

@@ -1,8 +1,9 @@
-//! Keys and the feed in memory, on the model and on a store that fails.
+//! Keys, the feed and waiting polls in memory, on the model and on a store that fails.
 
 mod access;
 mod faulty;
 mod feed;
 mod notice;
+mod parking;
 
 pub(super) use notice::notice;
