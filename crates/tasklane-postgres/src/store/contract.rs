@@ -134,7 +134,10 @@ impl Store for PostgresStore {
     }
 
     fn get(&self, ids: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredTask>>> {
-        self.read(move |view| Box::pin(async move { view.get(&ids).await }))
+        self.read(move |view| {
+            let ids = ids.clone();
+            Box::pin(async move { view.get(&ids).await })
+        })
     }
 
     fn trail(&self, id: TaskId) -> Answer<'_, Option<Trail>> {
@@ -142,7 +145,10 @@ impl Store for PostgresStore {
     }
 
     fn list(&self, query: Query) -> Answer<'_, Page> {
-        self.read(move |view| Box::pin(async move { view.list(&query).await }))
+        self.read(move |view| {
+            let query = query.clone();
+            Box::pin(async move { view.list(&query).await })
+        })
     }
 
     fn stats(&self) -> Answer<'_, Stats> {

@@ -47,6 +47,8 @@ use turn::{Kind, Turns};
 const TRIES: u32 = 12;
 /// How often a call of one unit is tried that has to wait for a lock.
 const LOCK_TRIES: u32 = 4;
+/// How often something is looked at whose connection is lost meanwhile.
+pub(super) const LOOK_TRIES: u32 = 4;
 /// An id so far ahead was chosen by somebody else.
 const OWN_IDS_AHEAD: Duration = Duration::from_secs(86_400);
 
@@ -217,18 +219,31 @@ impl Shared {
     /// Runs a look at one moment.
     async fn read<T, C>(&self, call: C) -> Result<T, StoreError>
     where
-        C: for<'s, 'c> FnOnce(&'c View<'s>) -> Call<'c, T>,
+        C: for<'s, 'c> Fn(&'c View<'s>) -> Call<'c, T>,
     {
-        let outcome = async {
-            let transaction = self.pool.read().await?;
-            let view = View { transaction: &transaction, shared: self };
-            let value = call(&view).await;
-            transaction.roll_back().await;
-            value
-        };
-        let outcome: Result<T, Fault> = outcome.await;
+        let mut outcome = self.read_once(&call).await;
+        for _ in 1..LOOK_TRIES {
+            match &outcome {
+                Err(fault) if fault.is_lost_connection() => {
+                    tracing::debug!(%fault, "a look is tried again");
+                    outcome = self.read_once(&call).await;
+                }
+                _ => break,
+            }
+        }
         self.note(outcome.as_ref().err());
         outcome.map_err(|fault| fault.to_store_error())
+    }
+
+    async fn read_once<T, C>(&self, call: &C) -> Result<T, Fault>
+    where
+        C: for<'s, 'c> Fn(&'c View<'s>) -> Call<'c, T>,
+    {
+        let transaction = self.pool.read().await?;
+        let view = View { transaction: &transaction, shared: self };
+        let value = call(&view).await;
+        transaction.roll_back().await;
+        value
     }
 
     /// Which life of the store.
@@ -328,7 +343,7 @@ impl PostgresStore {
     fn read<T, C>(&self, call: C) -> Answer<'_, T>
     where
         T: Send + 'static,
-        C: for<'s, 'c> FnOnce(&'c View<'s>) -> Call<'c, T> + Send + 'static,
+        C: for<'s, 'c> Fn(&'c View<'s>) -> Call<'c, T> + Send + Sync + 'static,
     {
         let shared = Arc::clone(&self.shared);
         self.spawn(async move { shared.read(call).await })

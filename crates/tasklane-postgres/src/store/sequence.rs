@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tasklane_store::{Position, StoreError};
 
-use super::Shared;
+use super::{LOOK_TRIES, Shared};
 use crate::fault::Fault;
 use crate::view::{News, View, sequence};
 
@@ -60,7 +60,14 @@ impl Numbered {
 impl Shared {
     /// Numbers what is committed, so that the feed can be read up to here. Gives the last number.
     pub(crate) async fn sequence(&self) -> Result<Position, StoreError> {
-        let outcome = self.sequence_all().await;
+        let mut outcome = self.sequence_all().await;
+        for _ in 1..LOOK_TRIES {
+            match &outcome {
+                // What was numbered is numbered, and the rest is found again.
+                Err(fault) if fault.is_lost_connection() => outcome = self.sequence_all().await,
+                _ => break,
+            }
+        }
         self.note(outcome.as_ref().err());
         outcome.map_err(|fault| fault.to_store_error())
     }

@@ -289,6 +289,38 @@ fn a_store_recovers_by_itself_when_its_connections_are_cut() {
 }
 
 #[test]
+fn looks_go_on_while_connections_are_cut() {
+    let options = fresh();
+    runtime().block_on(async {
+        let address = format!("{}&application_name=looks", address());
+        let store = PostgresStore::open(&address, &options).await.unwrap();
+        let ids = submit(&store, 3).await;
+        let client = stranger(&options).await;
+        let cuts = async {
+            let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                       WHERE application_name = 'looks' AND state = 'idle in transaction'";
+            let mut cuts = 0;
+            // Behind a pooler nobody knows whose they are.
+            while cuts < 20 && !is_pooled() {
+                cuts += client.query_one(cut, &[]).await.unwrap().get::<_, i64>(0);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let looks = async {
+            loop {
+                store.get(ids.clone()).await.unwrap();
+                store.head().await.unwrap();
+                store.stats().await.unwrap();
+            }
+        };
+        tokio::select! {
+            () = cuts => {}
+            () = looks => {}
+        }
+    });
+}
+
+#[test]
 fn a_lane_with_the_longest_names_is_taken() {
     let options = fresh();
     runtime().block_on(async {
