@@ -11,6 +11,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use tasklane_proof::Failure;
 use tasklane_proof::net::convergence::Took;
@@ -111,6 +112,11 @@ struct Watcher {
 impl Observer for Watcher {
     fn began(&mut self, lateness: &str) {
         println!("net: packets are dropped by a filter; on bad links the others are {lateness}");
+    }
+
+    fn repeats(&mut self, cut: &Cut, still: Duration) {
+        self.progress.end();
+        println!("net: {cut}: comes again, because this machine stood still for {still:?}");
     }
 
     fn healed(&mut self, cut: &Cut, took: &[Took], figures: &Figures) {

@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::http::site::Site;
 
 /// Without an answer for so long, something hangs.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub const PATIENCE: Duration = Duration::from_secs(15);
 /// No answer to a call that asked for a wait is looked for beyond this.
 const WAIT_PATIENCE: Duration = Duration::from_millis(30);
 /// Answers are no longer than this, or they have no end.
@@ -195,7 +195,9 @@ impl Peer {
                 Ok(None) if is_known => {}
                 Err(error) if is_known && error.kind() == ErrorKind::ConnectionReset => {}
                 Err(error) if is_late(&error) && waits => return Ok(Heard::Waits),
-                Err(error) if is_late(&error) => return broken("no answer within three seconds"),
+                Err(error) if is_late(&error) => {
+                    return broken(format!("no answer within {PATIENCE:?}"));
+                }
                 other => {
                     self.check()?;
                     return broken(format!("no answer: {other:?}"));

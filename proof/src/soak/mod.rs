@@ -34,7 +34,7 @@ const PRODUCERS: u64 = 2;
 const WORKERS: u64 = 4;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long the follower may take to hear of what was done.
-const TOLD_WITHIN: Duration = Duration::from_secs(5);
+const TOLD_WITHIN: Duration = Duration::from_secs(60);
 /// What is kept is kept for so long: short, so that what goes is as much as what comes.
 const RETENTION_SECONDS: u32 = 3;
 const OPTIONS: [&str; 6] =

@@ -170,7 +170,7 @@ async fn what_a_handler_depends_on_is_left_alone_while_it_fails() {
     let site = Site::new().await;
     let client = site.client();
     let tries = Arc::new(AtomicUsize::new(0));
-    let settings = BreakerSettings { failures: 2, open_for: Duration::from_millis(500), trials: 1 };
+    let settings = BreakerSettings { failures: 2, open_for: Duration::from_secs(3), trials: 1 };
     let shift = Shift::begin(worker(&client).capacity(1).breaker(settings).handle("a", {
         let tries = tries.clone();
         move |context: Context, n: u32| {

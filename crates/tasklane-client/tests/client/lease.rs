@@ -1,5 +1,6 @@
 //! When a handler is told to stop.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tasklane_client::wire::{Json, Requeue, TaskIdText};
@@ -87,22 +88,21 @@ async fn a_task_that_is_taken_away_is_stopped() {
     let site = brisk().await;
     let client = site.client();
     let (said, mut hears) = mpsc::unbounded_channel();
+    let has_begun = AtomicBool::new(false);
     let shift = Shift::begin(worker(&client).handle("a", {
         move |context: Context, _: Json| {
-            let said = said.clone();
+            let (said, is_first) = (said.clone(), !has_begun.swap(true, Ordering::SeqCst));
             async move {
                 match context.task().attempt == 1 && said.send(context.fence()).is_ok() {
                     true if context.task().fence > 0 => {}
                     _ => return Err(TaskError::bug("no fence")),
                 }
-                tokio::select! {
-                    reason = context.cancelled() => {
-                        assert_eq!(reason, StopReason::LeaseLost);
-                        said.send(0)?;
-                        Err(TaskError::cancelled())
-                    }
-                    () = tokio::time::sleep(Duration::from_secs(2)) => Ok(context.fence()),
+                if is_first {
+                    assert_eq!(context.cancelled().await, StopReason::LeaseLost);
+                    said.send(0)?;
+                    return Err(TaskError::cancelled());
                 }
+                Ok(context.fence())
             }
         }
     }));

@@ -13,6 +13,8 @@ use crate::site::Site;
 
 const SERVER: &str = "TASKLANE_TEST_SERVER";
 const STARTED: &str = "started with fence ";
+/// How long the handler of a process takes: longer than a signal to it.
+const WORK_MS: u64 = 5_000;
 
 /// Not a test by itself: what the others run as a process.
 #[test]
@@ -20,9 +22,9 @@ fn runs_when_it_is_told_to() {
     let Ok(server) = std::env::var(SERVER) else { return };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let client = Client::connect_to(server).unwrap();
-    let worker = worker(&client).handle("a", |context: Context, _: Json| async move {
+    let worker = worker(&client).handle("a", |context: Context, wait_ms: u64| async move {
         println!("{STARTED}{}", context.fence());
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         // Whoever holds the task says this; the server takes only one word.
         Ok(format!("the process with fence {}", context.fence()))
     });
@@ -72,7 +74,7 @@ impl Drop for Process {
 
 async fn site() -> Site {
     Site::with(|settings, rules| {
-        rules.lease = Duration::from_secs(2);
+        rules.lease = Duration::from_secs(5);
         settings.heartbeat_every = Duration::from_millis(500);
     })
     .await
@@ -83,7 +85,7 @@ async fn what_a_killed_worker_had_is_done_by_another() {
     let site = site().await;
     let client = site.client();
     let mut process = Process::start(&site);
-    let id = submit(&client, NewTask::new("a")).await;
+    let id = submit(&client, NewTask::new("a").payload(&WORK_MS)).await;
     tokio::task::block_in_place(|| process.begins());
     process.signal("-KILL");
     let shift =
@@ -99,7 +101,7 @@ async fn a_worker_that_was_stopped_for_too_long_changes_nothing() {
     let site = site().await;
     let client = site.client();
     let mut process = Process::start(&site);
-    let id = submit(&client, NewTask::new("a")).await;
+    let id = submit(&client, NewTask::new("a").payload(&WORK_MS)).await;
     let first = tokio::task::block_in_place(|| process.begins());
     process.signal("-STOP");
     let shift = Shift::begin(
@@ -111,7 +113,7 @@ async fn a_worker_that_was_stopped_for_too_long_changes_nothing() {
     shift.end().await;
     // It wakes up, is refused, and goes on as a worker: the next task is done by it.
     process.signal("-CONT");
-    let next = submit(&client, NewTask::new("a")).await;
+    let next = submit(&client, NewTask::new("a").payload(&0)).await;
     ended_as(&client, next, StateName::Completed).await;
     let task = client.get(id).await.unwrap();
     assert_eq!(task.result.unwrap().0, second.to_string());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tasklane_core::{StateName, TaskId};
+use tasklane_core::{StateName, TaskId, WorkerId};
 use tasklane_postgres::PostgresStore;
 use tasklane_postgres::test_server::{Care, TestServer};
 use tasklane_store::{ClaimRequest, Store, Submission};
@@ -25,9 +25,8 @@ struct Acknowledged {
 }
 
 /// Submits, claims and completes until it is told to stop; goes on whatever comes back.
-async fn work(store: Arc<PostgresStore>, over: Arc<AtomicBool>) -> Acknowledged {
+async fn work(store: Arc<PostgresStore>, worker: WorkerId, over: Arc<AtomicBool>) -> Acknowledged {
     let mut acknowledged = Acknowledged::default();
-    let worker = register(&store).await;
     while !over.load(Ordering::Relaxed) {
         let tasks = vec![draft(None), draft(None)];
         match store.submit(vec![Submission { tasks }]).await {
@@ -79,8 +78,9 @@ fn what_was_acknowledged_outlives_every_failover_to_a_synchronous_standby() {
     let options = fresh();
     let store = Arc::new(runtime().block_on(PostgresStore::open(&address, &options)).unwrap());
     let over = Arc::new(AtomicBool::new(false));
-    let working: Vec<_> =
-        (0..3).map(|_| runtime().spawn(work(Arc::clone(&store), Arc::clone(&over)))).collect();
+    let workers = [(); 3].map(|()| runtime().block_on(register(&store)));
+    let working =
+        workers.map(|own| runtime().spawn(work(Arc::clone(&store), own, Arc::clone(&over))));
     for failover in 0..FAILOVERS {
         let (primary, standby) = (&servers[failover % 2], &servers[(failover + 1) % 2]);
         std::thread::sleep(Duration::from_millis(500));

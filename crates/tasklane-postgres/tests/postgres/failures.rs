@@ -115,7 +115,7 @@ fn repeatable(id: TaskId) -> Draft {
 fn a_commit_that_is_not_answered_is_unknown_and_may_be_sent_again() {
     // Of its own: all of its commits wait.
     let server = TestServer::start(Care::Fast).unwrap();
-    let options = Options { commit_time_max: Duration::from_secs(1), ..fresh() };
+    let options = Options { commit_time_max: Duration::from_secs(5), ..fresh() };
     runtime().block_on(async {
         let address = server.address("postgres");
         let store = PostgresStore::open(&address, &options).await.unwrap();
@@ -145,20 +145,24 @@ fn a_commit_that_is_not_answered_is_unknown_and_may_be_sent_again() {
             }
         }
         // A session that is ended meanwhile leaves it open too.
-        let ending = tokio::spawn(async move {
+        let waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        let before = client.query(waits, &[]).await.unwrap();
+        let before: Vec<i32> = before.iter().map(|row| row.get(0)).collect();
+        let ending = async {
             let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-                       WHERE wait_event = 'SyncRep' AND query_start > now() - interval '0.9 s'";
-            loop {
-                if client.query_one(end, &[]).await.unwrap().get::<_, i64>(0) > 0 {
-                    return client;
-                }
+                       WHERE wait_event = 'SyncRep' AND pid <> ALL ($1)";
+            while client.query_one(end, &[&before]).await.unwrap().get::<_, i64>(0) == 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-        });
+        };
         let ended = id(sent + 1);
-        let unknown = store.submit(vec![Submission { tasks: vec![repeatable(ended)] }]).await;
+        let submission = Submission { tasks: vec![repeatable(ended)] };
+        let (unknown, is_ended) = tokio::join!(
+            store.submit(vec![submission]),
+            tokio::time::timeout(Duration::from_secs(30), ending)
+        );
+        assert!(is_ended.is_ok(), "no session waits: {unknown:?}");
         assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
-        let client = ending.await.unwrap();
         client.batch_execute("ALTER SYSTEM RESET synchronous_standby_names").await.unwrap();
         client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
         for id in [id(sent), ended] {

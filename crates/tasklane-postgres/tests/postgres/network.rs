@@ -17,45 +17,67 @@ use crate::servers::fresh;
 /// Passes on what both ends say, until it is told to leave one in the middle of a transaction.
 struct Relay {
     port: u16,
-    cuts: Arc<AtomicBool>,
+    cut: Arc<Cut>,
+}
+
+/// How far the one cut is.
+#[derive(Default)]
+struct Cut {
+    wanted: AtomicBool,
+    made: AtomicBool,
+    /// The database has closed the connection that was cut.
+    closed: AtomicBool,
 }
 
 impl Relay {
     fn start(socket: PathBuf) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let cuts = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&cuts);
+        let cut = Arc::new(Cut::default());
+        let told = Arc::clone(&cut);
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 pass_on(client, &socket, &told);
             }
         });
-        Self { port, cuts }
+        Self { port, cut }
     }
 }
 
 /// Both directions, each on a thread that ends with the connection.
-fn pass_on(client: TcpStream, socket: &Path, cuts: &Arc<AtomicBool>) {
+fn pass_on(client: TcpStream, socket: &Path, cut: &Arc<Cut>) {
     let database = UnixStream::connect(socket).unwrap();
     let (mut from_database, mut to_client) =
         (database.try_clone().unwrap(), client.try_clone().unwrap());
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let (was_cut, told) = (Arc::clone(&is_cut), Arc::clone(cut));
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut from_database, &mut to_client);
         let _ = to_client.shutdown(Shutdown::Both);
+        // Where it was the client that went, the database may still be there.
+        let _ = std::io::copy(&mut from_database, &mut std::io::sink());
+        if was_cut.load(Ordering::SeqCst) {
+            told.closed.store(true, Ordering::SeqCst);
+        }
     });
-    let (mut client, mut database, cuts) = (client, database, Arc::clone(cuts));
+    let (mut client, mut database, cut) = (client, database, Arc::clone(cut));
     std::thread::spawn(move || {
-        let (mut bytes, mut is_cut) = (vec![0; 65_536], false);
+        let mut bytes = vec![0; 65_536];
         while let Ok(count @ 1..) = client.read(&mut bytes) {
+            if is_cut.load(Ordering::SeqCst) {
+                continue;
+            }
             let said = bytes.get(..count).unwrap();
-            if !is_cut && database.write_all(said).is_err() {
+            let begins = said.windows(5).any(|word| word == b"BEGIN");
+            let cuts = begins && cut.wanted.swap(false, Ordering::SeqCst);
+            // Before the database hears of it, so that it cannot close it first.
+            is_cut.store(cuts, Ordering::SeqCst);
+            if database.write_all(said).is_err() {
                 return;
             }
-            let begins = said.windows(5).any(|word| word == b"BEGIN");
-            is_cut = is_cut || (begins && cuts.swap(false, Ordering::Relaxed));
+            cut.made.fetch_or(cuts, Ordering::SeqCst);
         }
-        if !is_cut {
+        if !is_cut.load(Ordering::SeqCst) {
             let _ = database.shutdown(Shutdown::Both);
         }
     });
@@ -83,9 +105,10 @@ fn a_transaction_that_is_cut_off_does_not_keep_its_locks() {
         format!("postgres://postgres@127.0.0.1:{}/postgres?application_name=cut%20off", relay.port);
     let options = fresh();
     let store = runtime().block_on(PostgresStore::open(&address, &options)).unwrap();
-    relay.cuts.store(true, Ordering::Relaxed);
+    relay.cut.wanted.store(true, Ordering::SeqCst);
     // Whoever begins a transaction next; the store looks at its feed all the time.
-    wait_until(left_open, "nothing was left open");
-    wait_until(|| !left_open(), "what was left open stays open");
+    wait_until(|| relay.cut.made.load(Ordering::SeqCst), "nobody began a transaction");
+    wait_until(|| relay.cut.closed.load(Ordering::SeqCst), "what was left open stays open");
+    assert!(!left_open(), "another one was left open");
     assert!(runtime().block_on(store.head()).is_ok(), "and the store goes on");
 }

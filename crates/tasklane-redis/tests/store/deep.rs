@@ -41,7 +41,7 @@ fn a_claim_looks_only_at_the_lanes_that_have_waited_longest() {
         let store = open(&server.address(), Mode::Fast).await;
         let worker = worker(&store).await;
         for lane in 0..200 {
-            let task_type = TaskType::new(&format!("t{lane}")).unwrap();
+            let task_type = TaskType::new(format!("t{lane}")).unwrap();
             let draft = NewTask::new(task_type, "").resolve(&Policies::default()).unwrap();
             let submitted = store.submit(vec![Submission { tasks: vec![draft] }]).await.unwrap();
             assert!(submitted[0].is_ok());

@@ -34,6 +34,7 @@ mod settle;
 mod shutdown;
 mod site;
 mod socket;
+mod stall;
 mod statistics;
 mod submit;
 mod time;

@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::kept::Kept;
+use crate::stall;
 
 /// How long a test waits for what must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -73,6 +74,7 @@ impl Site {
         change: impl FnOnce(&mut Settings, &mut Rules),
         equip: impl FnOnce(Server) -> Server,
     ) -> Self {
+        stall::watch();
         let clock = Arc::new(ManualClock::default());
         let mut settings =
             Settings { maintain_every: Duration::from_millis(5), ..Settings::default() };

@@ -111,7 +111,7 @@ fn what_is_left_is_what_the_server_has() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]);
     for scenario in ["end-to-end", "overload"] {
-        let few = ["--connections", "4", "--workers", "2", "--seconds", "0.3", "--queue", scenario];
+        let few = ["--connections", "4", "--workers", "2", "--seconds", "2", "--queue", scenario];
         let seen = report(&server, &[&[scenario][..], &few].concat());
         let names: Vec<_> =
             seen["measures"].as_array().unwrap().iter().map(|one| &one["tasks"]).collect();

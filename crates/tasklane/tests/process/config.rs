@@ -206,7 +206,7 @@ fn reloads_under_load_lose_nothing() {
     let address = server.address;
     let worker = call(address, "POST", "/internal/workers/register", &json!({"capacity": 100})).1;
     let base = format!("/internal/workers/{}", worker["worker_id"].as_str().unwrap());
-    let over = AtomicBool::new(false);
+    let (over, has_produced) = (AtomicBool::new(false), AtomicBool::new(false));
     let (submitted, completed) = std::thread::scope(|scope| {
         let produce = scope.spawn(|| {
             let ids = (0..).take_while(|_| !over.load(Ordering::Relaxed));
@@ -220,7 +220,8 @@ fn reloads_under_load_lose_nothing() {
                 let (status, answer) = call(address, "POST", &format!("{base}/poll"), &poll);
                 assert_eq!(status, 200, "{answer}");
                 let tasks = answer["tasks"].as_array().unwrap();
-                idle = if tasks.is_empty() && over.load(Ordering::Relaxed) { idle + 1 } else { 0 };
+                let is_last = has_produced.load(Ordering::SeqCst) && tasks.is_empty();
+                idle = if is_last { idle + 1 } else { 0 };
                 for task in tasks {
                     let report = json!({"task_id": task["id"], "lease_token": task["lease_token"],
                         "status": "completed"});
@@ -252,7 +253,9 @@ fn reloads_under_load_lose_nothing() {
             }
         }
         over.store(true, Ordering::Relaxed);
-        (produce.join().unwrap(), work.join().unwrap())
+        let submitted = produce.join();
+        has_produced.store(true, Ordering::SeqCst);
+        (submitted.unwrap(), work.join().unwrap())
     });
     let sorted = |mut ids: Vec<String>| {
         ids.sort();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::call;
-use crate::server::signal;
+use crate::server::{Server, signal};
 
 struct Dev {
     child: Child,
@@ -86,8 +86,9 @@ fn tasks_succeed_fail_and_are_retried_until_it_is_stopped() {
     assert_eq!((&task["state"], &task["result"]), (&json!("completed"), &echo["payload"]));
     signal(&dev.child, "INT");
     assert_eq!(dev.child.wait().unwrap().code(), Some(0));
-    let again = Dev::start(folder.path(), &["--quiet"]);
-    let stats = again.get("/api/v1/queue/stats");
+    // Without a worker, which would go on with what is left.
+    let again = Server::start(folder.path(), &[]);
+    let (_, stats) = call(again.address, "GET", "/api/v1/queue/stats", &Value::Null);
     assert_eq!(stats["dlq_size"], 1, "what was there is there");
     assert_eq!(stats["workers"]["used_capacity"], 0, "the worker had finished: {stats}");
 }

@@ -8,10 +8,20 @@ use std::process::Command;
 use crate::cli::masked;
 use crate::server::Server;
 
-/// Runs the program of this test, with somebody at a terminal who watches `top` and quits.
+/// Runs the program of this test, with somebody at a terminal who watches `top` and quits when there
+/// is something to see, or after 30 s.
 const TASKLANE: &str = r#"#!/bin/sh
 case "$1" in
-  top) { sleep 3; printf q; } | script -qec "stty rows 24 cols 80; $PROGRAM top" /dev/null ;;
+  top)
+    shown="$XDG_CONFIG_HOME/shown"
+    : > "$shown"
+    {
+      for look in $(seq 300); do
+        grep -q "Queues " "$shown" && break
+        sleep 0.1
+      done
+      printf q
+    } | script -qefc "stty rows 24 cols 80; $PROGRAM top" "$shown" ;;
   dev) shift; exec "$PROGRAM" dev --listen "$TASKLANE_LISTEN" "$@" ;;
   *) exec "$PROGRAM" "$@" ;;
 esac

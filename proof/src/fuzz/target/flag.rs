@@ -13,7 +13,7 @@ use crate::fuzz::ground::Ground;
 use crate::fuzz::{Form, Memory, Seen, Target, Verdict, Wrong, broken};
 
 /// Longer than this no command takes that finds no server.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(15);
 /// Where nobody listens.
 const NOWHERE: &str = "http://127.0.0.1:1";
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::none;
 use crate::fuzz::ground::Ground;
-use crate::fuzz::peer::{is_late, reply};
+use crate::fuzz::peer::{PATIENCE as WHOLE_WITHIN, is_late, reply};
 use crate::fuzz::{Form, Memory, Seen, Target, Verdict, broken};
 
 /// How long an answer is looked for that may not come: some requests ask for a stream.
@@ -81,6 +81,9 @@ fn check(ground: &mut Ground, input: &[u8]) -> Verdict {
         match stream.read(&mut piece) {
             Ok(0) => break,
             Ok(count) => bytes.extend_from_slice(piece.get(..count).unwrap_or_default()),
+            // What has begun must come to its end.
+            Err(error)
+                if is_late(&error) && is_part(input, &bytes) && began.elapsed() < WHOLE_WITHIN => {}
             Err(error) if is_late(&error) => {
                 ended = false;
                 break;
@@ -115,4 +118,9 @@ fn check(ground: &mut Ground, input: &[u8]) -> Verdict {
         400..=499 | 501 | 503 | 505 => Ok(Seen::Refused),
         status => broken(format!("answered {status}")),
     }
+}
+
+/// Whether these bytes are the beginning of an answer.
+fn is_part(input: &[u8], bytes: &[u8]) -> bool {
+    !bytes.is_empty() && !input.starts_with(b"PRI * HTTP/2.0") && reply(bytes).is_none()
 }

@@ -12,7 +12,7 @@ use crate::fuzz::peer::is_late;
 use crate::fuzz::{Form, Memory, Seen, Target, Verdict, Wrong, broken, json};
 
 /// How long an end is waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(15);
 const HANDSHAKE: &str = "GET /ws?kinds=worker.* HTTP/1.1\r\nhost: proof\r\nconnection: upgrade\r\n\
     upgrade: websocket\r\nsec-websocket-version: 13\r\n\
     sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";

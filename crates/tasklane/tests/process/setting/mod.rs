@@ -5,7 +5,7 @@ mod policy;
 mod queue;
 mod retention;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -116,11 +116,16 @@ fn a_call_that_does_not_end_holds_up_the_end_as_long_as_it_is_set() {
     let mut site = Site::new("[limits]\nshutdown_ms = 100\n");
     let mut slow = TcpStream::connect(site.server.address).unwrap();
     slow.write_all(
-        b"POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{",
+        b"POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\n\
+          content-length: 99\r\nexpect: 100-continue\r\n\r\n",
     )
     .unwrap();
-    // The call has begun once one behind it has been answered.
-    site.get("/admin/health");
+    // The call has begun once its body is asked for.
+    slow.set_read_timeout(Some(WITHIN)).unwrap();
+    let mut asked_for = [0; 25];
+    slow.read_exact(&mut asked_for).unwrap();
+    assert_eq!(&asked_for, b"HTTP/1.1 100 Continue\r\n\r\n");
+    slow.write_all(b"{").unwrap();
     let asked = Instant::now();
     site.server.signal("TERM");
     let ended = site.server.child.wait().unwrap();
