@@ -17,13 +17,14 @@ pub(crate) enum Key {
     Turn,
     /// Hash: id → what a task is, with its payload if that is small.
     Task,
-    /// Hash: id → what has happened to it, unless it is as it was admitted.
+    /// Hash: id → what has happened to it, unless it is as it was admitted; with its trail and its
+    /// result while they are small.
     Record,
     /// Hash: id → a payload that is not small.
     Payload,
-    /// Hash: id → a result.
+    /// Hash: id → a result that is not small.
     Outcome,
-    /// Hash: id → the trail of a task.
+    /// Hash: id → a trail that is not small.
     Trail,
     /// Sorted set: labels of the blocks of the index.
     Index,

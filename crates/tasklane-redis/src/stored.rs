@@ -11,7 +11,13 @@ use crate::fault::{Fault, corrupt};
 /// do not move them.
 const INLINE_BYTES_MAX: usize = 1024;
 const APART: u8 = 1;
+/// Trails and results up to this size are kept in the record: a field of its own costs Redis more than
+/// these bytes do, when it is written and when it is removed.
+const BESIDE_BYTES_MAX: usize = 256;
+/// In the first byte of a record.
 const CUT: u8 = 1;
+const TRAIL_SHIFT: u8 = 1;
+const RESULT_SHIFT: u8 = 3;
 
 /// A task and what the store keeps beside it.
 #[derive(Debug, Clone)]
@@ -24,6 +30,10 @@ pub(crate) struct Stored {
     pub(crate) renewed: Renewed,
     /// How many entries its trail has.
     pub(crate) trail: u32,
+    /// The entries.
+    pub(crate) entries: Beside,
+    /// What it came to.
+    pub(crate) result: Beside,
     /// The older entries are gone.
     pub(crate) cut: bool,
 }
@@ -68,10 +78,78 @@ impl Payload {
     }
 }
 
+/// What a task may have once something has happened to it.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Beside {
+    /// It has none.
+    #[default]
+    Nothing,
+    /// This, in its record.
+    Inline(Bytes),
+    /// It is in a hash of its own.
+    Apart,
+}
+
+impl Beside {
+    /// Where bytes belong.
+    pub(crate) fn of(bytes: &Bytes) -> Self {
+        match bytes.len() <= BESIDE_BYTES_MAX {
+            true => Self::Inline(bytes.clone()),
+            false => Self::Apart,
+        }
+    }
+
+    pub(crate) const fn is_apart(&self) -> bool {
+        matches!(self, Self::Apart)
+    }
+
+    /// The bytes, which may have to be read.
+    pub(crate) fn or_read(&self, read: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
+        match self {
+            Self::Nothing => None,
+            Self::Inline(bytes) => Some(bytes.clone()),
+            Self::Apart => read(),
+        }
+    }
+
+    const fn flag(&self) -> u8 {
+        match self {
+            Self::Nothing => 0,
+            Self::Inline(_) => 1,
+            Self::Apart => 2,
+        }
+    }
+
+    fn pack(&self, packed: &mut Vec<u8>) {
+        if let Self::Inline(bytes) = self {
+            packed.put_u16(u16::try_from(bytes.len()).unwrap_or(u16::MAX));
+            packed.put_slice(bytes);
+        }
+    }
+
+    /// `None` if there is less than there should be.
+    fn unpack(flag: u8, packed: &mut Bytes) -> Option<Self> {
+        Some(match flag {
+            0 => Self::Nothing,
+            1 => {
+                let length = usize::from(packed.try_get_u16().ok()?);
+                Self::Inline((packed.len() >= length).then(|| packed.split_to(length))?)
+            }
+            2 => Self::Apart,
+            _ => return None,
+        })
+    }
+}
+
 impl Stored {
     pub(crate) fn admitted(task: Task, lane: u32, digest: Option<Digest>, payload: &Bytes) -> Self {
-        let (renewed, payload) = (Renewed::default(), Payload::of(payload));
-        Self { task, lane, digest, payload, renewed, trail: 0, cut: false }
+        Self::new(task, lane, digest, Payload::of(payload))
+    }
+
+    /// To which nothing has happened.
+    fn new(task: Task, lane: u32, digest: Option<Digest>, payload: Payload) -> Self {
+        let (renewed, entries, result) = Default::default();
+        Self { task, lane, digest, payload, renewed, trail: 0, entries, result, cut: false }
     }
 
     /// What never changes.
@@ -97,9 +175,12 @@ impl Stored {
     /// What changes.
     pub(crate) fn pack_record(&self) -> Vec<u8> {
         let mut packed = Vec::with_capacity(128);
-        packed.put_u8(if self.cut { CUT } else { 0 });
+        let beside = self.entries.flag() << TRAIL_SHIFT | self.result.flag() << RESULT_SHIFT;
+        packed.put_u8(beside | if self.cut { CUT } else { 0 });
         packed.put_u16(u16::try_from(self.trail).unwrap_or(u16::MAX));
         self.renewed.pack(&mut packed);
+        self.entries.pack(&mut packed);
+        self.result.pack(&mut packed);
         packed.extend(codec::encode_record(Vec::new(), &self.task));
         packed
     }
@@ -140,18 +221,21 @@ impl Stored {
             _ => return Err(short()),
         };
         let task = Task::admitted(id, spec.spec, spec.admission);
-        let renewed = Renewed::default();
-        Ok(Self { task, lane, digest: spec.digest, payload, renewed, trail: 0, cut: false })
+        Ok(Self::new(task, lane, spec.digest, payload))
     }
 
     fn unpack_record(&mut self, id: TaskId, record: &Bytes) -> Result<(), Fault> {
+        let short = || corrupt(id, "cut short in its record");
         let mut rest = record.clone();
         if rest.len() < 3 + Renewed::BYTES {
-            return Err(corrupt(id, "cut short in its record"));
+            return Err(short());
         }
-        self.cut = rest.get_u8() & CUT != 0;
+        let flags = rest.get_u8();
+        self.cut = flags & CUT != 0;
         self.trail = u32::from(rest.get_u16());
         self.renewed = Renewed::unpack(&mut rest);
+        self.entries = Beside::unpack(flags >> TRAIL_SHIFT & 3, &mut rest).ok_or_else(short)?;
+        self.result = Beside::unpack(flags >> RESULT_SHIFT & 3, &mut rest).ok_or_else(short)?;
         self.task = codec::decode_record(&rest, self.task.clone())?;
         Ok(())
     }

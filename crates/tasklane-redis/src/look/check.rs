@@ -148,7 +148,8 @@ fn problem_of(
     let id = stored.task.id;
     let packed = snapshot.field(&Key::Task, id.as_bytes()).cloned().flatten().unwrap_or_default();
     let admitted = Stored::unpack_task(id, &packed, catalog)?;
-    let entries = snapshot.field(&Key::Trail, id.as_bytes()).cloned().flatten();
+    let apart = || snapshot.field(&Key::Trail, id.as_bytes()).cloned().flatten();
+    let entries = stored.entries.or_read(apart);
     let entries = trail::whole(&stored.task, crate::trail::unpack(entries)?);
     let (spec, admission) = (admitted.task.spec, admitted.task.admission);
     Ok(match trail::replay(id, spec, admission, &entries) {

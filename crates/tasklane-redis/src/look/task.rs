@@ -28,13 +28,8 @@ impl Shared {
         ids: &[TaskId],
         bodies: bool,
     ) -> Result<Vec<Option<(Stored, StoredTask)>>, Fault> {
-        let hashes: &[Key] = if bodies {
-            &[Key::Task, Key::Record, Key::Outcome]
-        } else {
-            &[Key::Task, Key::Record]
-        };
-        let field = |id: &TaskId, key: &Key| Read::Field(key.clone(), id.as_bytes().to_vec());
-        let reads = ids.iter().flat_map(|id| hashes.iter().map(move |key| field(id, key)));
+        let field = |id: &TaskId, key: Key| Read::Field(key, id.as_bytes().to_vec());
+        let reads = ids.iter().flat_map(|id| [Key::Task, Key::Record].map(|key| field(id, key)));
         let (snapshot, catalog) = self.look(reads.collect()).await?;
         let mut found = Vec::with_capacity(ids.len());
         let mut apart = Vec::new();
@@ -50,15 +45,18 @@ impl Shared {
                 _ => Bytes::new(),
             };
             if bodies && matches!(stored.payload, Payload::Apart(_)) {
-                apart.push(field(id, &Key::Payload));
+                apart.push(field(id, Key::Payload));
             }
-            let result = read(&snapshot, &Key::Outcome, id).filter(|_| bodies);
+            if bodies && stored.result.is_apart() {
+                apart.push(field(id, Key::Outcome));
+            }
+            let result = stored.result.or_read(|| None).filter(|_| bodies);
             let shown = StoredTask { task: stored.task.clone(), payload, result };
             found.push(Some((stored, shown)));
         }
         if !apart.is_empty() {
             let (snapshot, _) = self.look(apart).await?;
-            add_payloads(&mut found, &snapshot);
+            add_apart(&mut found, &snapshot);
         }
         Ok(found)
     }
@@ -71,7 +69,8 @@ impl Shared {
         let record = read(&snapshot, &Key::Record, &id);
         let admitted = Stored::unpack_task(id, &packed, &catalog)?.task;
         let stored = Stored::unpack(id, &packed, record.as_ref(), &catalog)?;
-        let entries = crate::trail::unpack(read(&snapshot, &Key::Trail, &id))?;
+        let entries = stored.entries.or_read(|| read(&snapshot, &Key::Trail, &id));
+        let entries = crate::trail::unpack(entries)?;
         let entries = trail::whole(&stored.task, entries);
         Ok(Some(Trail { task: stored.task, admitted, entries, cut: stored.cut }))
     }
@@ -156,16 +155,23 @@ fn read(snapshot: &Snapshot, key: &Key, id: &TaskId) -> Option<Bytes> {
     snapshot.field(key, id.as_bytes()).cloned().flatten()
 }
 
-/// Payloads that were kept apart. Whose payload is gone was removed between the two looks.
-fn add_payloads(found: &mut [Option<(Stored, StoredTask)>], snapshot: &Snapshot) {
+/// Bodies that were kept apart. Who lacks one was removed between the two looks.
+fn add_apart(found: &mut [Option<(Stored, StoredTask)>], snapshot: &Snapshot) {
     for slot in found {
-        if let Some((stored, shown)) = slot
-            && matches!(stored.payload, Payload::Apart(_))
-        {
-            match read(snapshot, &Key::Payload, &shown.task.id) {
-                Some(payload) => shown.payload = payload,
-                None => *slot = None,
-            }
+        let Some((stored, shown)) = slot else { continue };
+        let id = shown.task.id;
+        let mut is_gone = false;
+        if matches!(stored.payload, Payload::Apart(_)) {
+            let payload = read(snapshot, &Key::Payload, &id);
+            is_gone |= payload.is_none();
+            shown.payload = payload.unwrap_or_default();
+        }
+        if stored.result.is_apart() {
+            shown.result = read(snapshot, &Key::Outcome, &id);
+            is_gone |= shown.result.is_none();
+        }
+        if is_gone {
+            *slot = None;
         }
     }
 }

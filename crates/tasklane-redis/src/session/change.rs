@@ -9,7 +9,7 @@ use tasklane_store::codec::{self, Before};
 use super::Session;
 use crate::fault::{Fault, corrupt};
 use crate::keys::Key;
-use crate::stored::Stored;
+use crate::stored::{Beside, Payload, Stored};
 
 /// Kinds of timers.
 pub(crate) const DUE: u8 = 0;
@@ -44,11 +44,14 @@ impl Session<'_> {
                 stored.renewed = self.renewed_now();
             }
             self.enter(&stored)?;
+            if let Some(result) = result {
+                stored.result = Beside::of(result);
+                if stored.result.is_apart() {
+                    self.writes.set(Key::Outcome, *id.as_bytes(), result.clone());
+                }
+            }
             let record = stored.pack_record();
             self.writes.set(Key::Record, *id.as_bytes(), record);
-            if let Some(result) = result {
-                self.writes.set(Key::Outcome, *id.as_bytes(), result.clone());
-            }
         }
         let task = stored.task.clone();
         self.tasks.insert(id, Some(stored));
@@ -57,7 +60,7 @@ impl Session<'_> {
 
     fn add_to_trail(&mut self, stored: &mut Stored, entry: &Entry) -> Result<(), Fault> {
         let id = *stored.task.id.as_bytes();
-        let before = if stored.trail == 0 { None } else { self.field(&Key::Trail, &id) };
+        let before = stored.entries.or_read(|| self.field(&Key::Trail, &id));
         let mut packed = before.map(Vec::from).unwrap_or_default();
         crate::trail::push(&mut packed, entry);
         stored.trail += 1;
@@ -66,7 +69,14 @@ impl Session<'_> {
             stored.cut = true;
             packed = crate::trail::last(packed, stored.trail as usize)?;
         }
-        self.writes.set(Key::Trail, id, packed);
+        // What is apart stays there: its field would have to be removed.
+        let packed = Bytes::from(packed);
+        if !stored.entries.is_apart() {
+            stored.entries = Beside::of(&packed);
+        }
+        if stored.entries.is_apart() {
+            self.writes.set(Key::Trail, id, packed);
+        }
         Ok(())
     }
 
@@ -186,8 +196,16 @@ impl Session<'_> {
         self.leave(&stored)?;
         let state = stored.task.state.name();
         let field = *id.as_bytes();
-        for key in [Key::Task, Key::Record, Key::Payload, Key::Outcome, Key::Trail] {
-            self.writes.unset(key, field);
+        for (key, is_there) in [
+            (Key::Task, true),
+            (Key::Record, true),
+            (Key::Payload, matches!(stored.payload, Payload::Apart(_))),
+            (Key::Outcome, stored.result.is_apart()),
+            (Key::Trail, stored.entries.is_apart()),
+        ] {
+            if is_there {
+                self.writes.unset(key, field);
+            }
         }
         self.writes.list(id, false);
         self.tasks.insert(id, None);

@@ -89,10 +89,8 @@ impl Session<'_> {
     }
 
     fn trail(&mut self, id: TaskId) -> Result<Vec<Entry>, Fault> {
-        if self.task(id)?.is_none_or(|stored| stored.trail == 0) {
-            return Ok(Vec::new());
-        }
-        crate::trail::unpack(self.field(&Key::Trail, id.as_bytes()))
+        let entries = self.task(id)?.map(|stored| stored.entries.clone()).unwrap_or_default();
+        crate::trail::unpack(entries.or_read(|| self.field(&Key::Trail, id.as_bytes())))
     }
 
     /// Tells of the removal, then removes.

@@ -8,6 +8,7 @@
     reason = "a test that cannot go on should stop"
 )]
 
+mod beside;
 mod cluster;
 mod condition;
 mod conformance;
