@@ -8,17 +8,13 @@ use tasklane_store::StoreError;
 use tokio::sync::oneshot;
 
 use super::call::{Call, Repeatable, Work};
+use super::pace::Pace;
 use super::size::Size;
 use crate::fault::Fault;
 use crate::session::Session;
 
 /// Tasks in one transaction, beyond which the rest waits for the next.
 const GROUP_TASKS_MAX: usize = 4_096;
-/// Those among them that are no settles. A settle waits for the transaction under way and then for its
-/// own, so this is what it waits for under load: with ten times the load that a server can carry, 99 of
-/// 100 settles were answered within 20 ms, and within 41 ms where this was as large as the other; as
-/// many tasks were taken.
-const ORDINARY_TASKS_MAX: usize = 1_024;
 /// Tasks that may wait; beyond it calls other than settles are refused.
 const WAITING_TASKS_MAX: usize = 200_000;
 
@@ -71,6 +67,8 @@ struct State {
     wakes_at: Option<usize>,
     /// Calls in the last group.
     last_calls: usize,
+    /// How many tasks of a group may be no settles.
+    pace: Pace,
 }
 
 impl State {
@@ -233,6 +231,11 @@ impl Inbox {
         self.lock().waiting_tasks() >= tasks
     }
 
+    /// A group in which so much happened took so long.
+    pub(super) fn note_pace(&self, events: u64, took: Duration) {
+        self.lock().pace.note(events, took);
+    }
+
     /// Takes no more calls and answers those that wait: nobody will serve them.
     pub(super) fn refuse_all(&self) {
         let mut state = self.lock();
@@ -265,8 +268,8 @@ fn take_group(state: &mut State) -> Vec<Box<dyn Work>> {
         tasks += waiting.size.tasks;
         group.push(waiting.work);
     }
-    let mut ordinary_tasks = 0;
-    while ordinary_tasks < ORDINARY_TASKS_MAX && tasks + ordinary_tasks < GROUP_TASKS_MAX {
+    let (mut ordinary_tasks, ordinary_max) = (0, state.pace.tasks());
+    while ordinary_tasks < ordinary_max && tasks + ordinary_tasks < GROUP_TASKS_MAX {
         let Some(waiting) = state.take(Class::Ordinary) else { break };
         ordinary_tasks += waiting.size.tasks;
         group.push(waiting.work);
@@ -305,14 +308,17 @@ mod tests {
     fn a_group_is_short_unless_it_is_of_settles() {
         let inbox = Inbox::default();
         let offer = |class, tasks: usize| drop(inbox.call(class, Size::from(tasks), |_| Ok(())));
-        for _ in 0..4 {
-            offer(Class::Ordinary, ORDINARY_TASKS_MAX / 2);
+        let ordinary_max = Pace::default().tasks();
+        for _ in 0..5 {
+            offer(Class::Ordinary, ordinary_max / 2);
         }
         for _ in 0..3 {
-            offer(Class::Settle, ORDINARY_TASKS_MAX);
+            offer(Class::Settle, ordinary_max);
         }
         assert_eq!(inbox.next_group(None).unwrap().len(), 5, "all settles, two of the others");
         assert_eq!(inbox.next_group(None).unwrap().len(), 2);
+        inbox.note_pace(1_000, Duration::from_secs(1));
+        assert_eq!(inbox.next_group(None).unwrap().len(), 1, "where tasks take long, fewer");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod confirm;
 mod durable;
 mod inbox;
 mod measure;
+mod pace;
 mod size;
 mod spare;
 mod sync;
@@ -218,6 +219,7 @@ impl Writer<'_, '_> {
         match outcome {
             Ok(wrote) => {
                 let (signal, events) = (self.session.signal(), self.session.events());
+                self.shared.inbox.note_pace(events, begun.elapsed());
                 let woken = self.session.take_woken();
                 let committed = Committed { group, signal, woken, wrote, begun, events };
                 if let Err(error) = self.confirmer.confirm(committed) {
