@@ -46,6 +46,11 @@ function beside_echo(backlog, label, name,   own, echo, ratio) {
   ratio = median(ratios(own, echo))
   row(backlog, label, thousands(median(own)) "/s, echo " thousands(median(echo)) "/s: " sprintf("%.2f", ratio) " ×" (figure(backlog, name, "server_us_each") == "" ? "" : "; " cost(backlog, name) ", echo " cost(backlog, "echo_" name)), "≥ 0.6 × echo", verdict(backlog, name, ratio >= 0.6))
 }
+# The limit of anything that answers once it is on disk.
+function synced(backlog, label, name,   rate) {
+  rate = figure(backlog, "synced_" name, "per_second")
+  row(backlog, label, thousands(median(rate)) "/s: " sprintf("%.2f", median(ratios(rate, figure(backlog, "echo_" name, "per_second")))) " × echo; longest call of all rounds " largest(figure(backlog, "synced_" name, "longest_ms")) " ms", "", "")
+}
 # Processor time of the server: what other processes on the machine change least.
 function cost(backlog, name) { return median(figure(backlog, name, "server_us_each")) " µs of server each" }
 function row(backlog, label, got, target, met) { printf "| %s | %s | %s | %s | %s |\n", backlog == 0 ? "nothing" : backlog / 1000000 " M", label, got, target, met }
@@ -72,5 +77,6 @@ END {
     wait(b, "4. submit beside drain, longest call of all rounds", "end-to-end_submit_by_1", "longest_ms", 30)
     wait(b, "4. drain beside submit, longest call of all rounds", "end-to-end_drain_by_10", "longest_ms", 30)
     row(b, "echo, longest call of all rounds: what the machine itself does", largest(figure(b, "echo_submit_by_1", "longest_ms")) " ms", "", "")
+    synced(b, "synced echo: one that only writes to a log and syncs it, what the disk itself does", "submit_by_1")
   }
 }

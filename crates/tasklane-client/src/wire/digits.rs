@@ -46,23 +46,30 @@ pub(super) fn time(micros: i64) -> Option<[u8; 27]> {
     }
     let (days, of_day) = (seconds / SECONDS_OF_DAY, seconds % SECONDS_OF_DAY);
     let (year, month, day) = date(days);
-    let mut digits = *b"0000-00-00T00:00:00.000000Z";
-    let parts = [
-        (0..4, year),
-        (5..7, month),
-        (8..10, day),
-        (11..13, of_day / 3_600),
-        (14..16, of_day / 60 % 60),
-        (17..19, of_day % 60),
-        (20..26, micros.rem_euclid(1_000_000)),
+    let of_second = micros.rem_euclid(1_000_000);
+    let numbers = [
+        year / 100,
+        year % 100,
+        month,
+        day,
+        of_day / 3_600,
+        of_day / 60 % 60,
+        of_day % 60,
+        of_second / 10_000,
+        of_second / 100 % 100,
+        of_second % 100,
     ];
-    for (place, mut number) in parts {
-        for digit in digits.get_mut(place)?.iter_mut().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
-    }
-    Some(digits)
+    let [y, z, m, d, h, n, s, a, b, c] = numbers.map(pair);
+    Some([
+        y[0], y[1], z[0], z[1], b'-', m[0], m[1], b'-', d[0], d[1], b'T', h[0], h[1], b':', n[0],
+        n[1], b':', s[0], s[1], b'.', a[0], a[1], b[0], b[1], c[0], c[1], b'Z',
+    ])
+}
+
+/// A number below 100 as two digits.
+const fn pair(number: i64) -> [u8; 2] {
+    let number = number as u8;
+    [b'0' + number / 10, b'0' + number % 10]
 }
 
 /// Year, month and day of so many days after the epoch. Counts in eras of 400 years, which all have

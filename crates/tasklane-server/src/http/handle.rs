@@ -202,11 +202,12 @@ impl RequestIds {
             return own.clone();
         }
         let count = self.0.fetch_add(1, Ordering::Relaxed);
-        let mut text = [0; 16];
-        for (index, digit) in text.iter_mut().rev().enumerate() {
-            let nibble = (count >> (4 * index)) & 0xf;
-            *digit = b"0123456789abcdef".get(nibble as usize).copied().unwrap_or_default();
-        }
-        HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("unknown"))
+        let text = count.to_be_bytes().map(|byte| [byte >> 4, byte & 0xf].map(hex_digit));
+        let text = text.as_flattened();
+        HeaderValue::from_bytes(text).unwrap_or(HeaderValue::from_static("unknown"))
     }
+}
+
+const fn hex_digit(nibble: u8) -> u8 {
+    if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }
 }

@@ -6,6 +6,7 @@ mod document;
 mod filter;
 mod guard;
 mod handle;
+mod json;
 mod lately;
 mod list;
 mod live;

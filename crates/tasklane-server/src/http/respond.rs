@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tasklane_store::Durability;
 
+use super::json;
 use super::problem::{self, Refused};
 use crate::engine::Engine;
 
@@ -16,9 +17,8 @@ const DURABILITY: HeaderName = HeaderName::from_static("durability");
 
 /// An answer to a look.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    let mut bytes = Vec::with_capacity(USUAL_BYTES);
-    match serde_json::to_writer(&mut bytes, value) {
-        Ok(()) => {
+    match json::write(Vec::with_capacity(USUAL_BYTES), value) {
+        Ok(bytes) => {
             let mut response = Response::new(Body::from(bytes));
             *response.status_mut() = status;
             response.headers_mut().insert(header::CONTENT_TYPE, JSON);

@@ -145,18 +145,23 @@ impl Figures {
     }
 
     fn claimed(&mut self, queue: &QueueName, second: i64) {
-        if !self.paces.contains_key(queue) {
-            if self.paces.len() >= PACES_MAX {
-                self.paces.retain(|_, pace| pace.last(MINUTE, second).next().is_some());
-            }
-            if self.paces.len() >= PACES_MAX {
-                return;
-            }
-            self.paces.insert(queue.clone(), Recent::new(MINUTE as usize));
+        if let Some(pace) = self.paces.get_mut(queue) {
+            return add_one(pace, second);
         }
-        if let Some(count) = self.paces.get_mut(queue).and_then(|pace| pace.at(second)) {
-            *count += 1;
+        if self.paces.len() >= PACES_MAX {
+            self.paces.retain(|_, pace| pace.last(MINUTE, second).next().is_some());
         }
+        if self.paces.len() < PACES_MAX {
+            let mut pace = Recent::new(MINUTE as usize);
+            add_one(&mut pace, second);
+            self.paces.insert(queue.clone(), pace);
+        }
+    }
+}
+
+fn add_one(pace: &mut Recent<u32>, second: i64) {
+    if let Some(count) = pace.at(second) {
+        *count += 1;
     }
 }
 

@@ -8,7 +8,7 @@ use wire::{KindWord, PriorityWord, TaskIdText, Time, WorkerIdText};
 
 use super::kind;
 use crate::engine::Noted;
-use crate::http::render;
+use crate::http::{json, render};
 
 /// The version of the form of events.
 const VERSION: u32 = 1;
@@ -56,7 +56,7 @@ pub(super) fn told(kind: &'static str, now: Timestamp, data: wire::EventData) ->
 /// An event as JSON.
 pub(super) fn text(event: &wire::Event) -> Bytes {
     // Nothing in an event can fail to be written: texts are UTF-8 and maps have text as keys.
-    serde_json::to_vec(event).map(Bytes::from).unwrap_or_default()
+    json::write(Vec::new(), event).map(Bytes::from).unwrap_or_default()
 }
 
 fn shown(event: &FeedEvent, cursor: Cursor, kind: &'static str) -> wire::Event {
