@@ -87,21 +87,21 @@ impl Case {
         seen
     }
 
-    /// Every stale call is refused for its lease; under the old id also because the worker is
-    /// known to be dead.
+    /// Every stale call is refused for its lease; a sign of life under the old id because the worker
+    /// is known to be dead.
     fn judge_calls(&self, seen: &mut Seen) {
         for told in &self.zombie {
             let Told::Called { kind, began, status, word } = told else { continue };
             if *began < self.woken_at {
                 continue;
             }
-            let refused = match (kind, status, word.as_str()) {
-                (Kind::Renew | Kind::RenewAgain, 200, "lost") => true,
-                (Kind::SettleMany | Kind::SettleManyAgain, 200, "lease-lost") => true,
-                (_, 409, "lease-lost") => true,
-                (kind, 410, "worker-gone") => !kind.is_again(),
-                _ => false,
-            };
+            let refused = matches!(
+                (kind, status, word.as_str()),
+                (Kind::Renew | Kind::RenewAgain, 200, "lost")
+                    | (Kind::SettleMany | Kind::SettleManyAgain, 200, "lease-lost")
+                    | (_, 409, "lease-lost")
+                    | (Kind::Renew, 410, "worker-gone")
+            );
             seen.accuse(refused, || format!("a stale {} got {status} {word}", kind.as_str()));
             *seen.calls.entry((*kind, *status, word.clone())).or_default() += 1;
         }
@@ -249,8 +249,10 @@ mod tests {
             assert_eq!(found(|case| case.zombie.push(taken.clone())).len(), 1, "{taken}");
         }
         let word = "worker-gone".to_owned();
-        let gone = Told::Called { kind: Kind::SettleAgain, began: 30, status: 410, word };
-        assert_eq!(found(|case| case.zombie.push(gone.clone())).len(), 1);
+        for kind in [Kind::Settle, Kind::SettleAgain] {
+            let gone = Told::Called { kind, began: 30, status: 410, word: word.clone() };
+            assert_eq!(found(|case| case.zombie.push(gone.clone())).len(), 1, "{gone}");
+        }
         assert_eq!(found(|case| case.zombie.truncate(6)).len(), 6, "what was not tried");
     }
 

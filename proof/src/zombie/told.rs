@@ -59,11 +59,6 @@ impl Kind {
             Self::SettleManyAgain => "settle-many-again",
         }
     }
-
-    /// Whether it was made under a worker id that is known to be alive.
-    pub(super) const fn is_again(self) -> bool {
-        !matches!(self, Self::Renew | Self::Progress | Self::Settle | Self::SettleMany)
-    }
 }
 
 impl Told {

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use super::feed::Page;
+use super::statistics::is_timeout;
 use crate::limits::{
     FEED_LOOK_EVERY, FEED_PAGE, FEED_REST, FEED_REST_AFTER_FAILURE, FEED_REST_ALONE,
 };
@@ -74,6 +75,12 @@ impl Engine {
         for event in page.events() {
             if let Subject::Worker(worker, change) = &event.subject {
                 self.roster.heard(*worker, *change);
+            }
+            // A worker that hangs says nothing of it.
+            if let Subject::Task(notice) = &event.subject
+                && let Some(worker) = notice.worker.filter(|_| is_timeout(notice))
+            {
+                self.note_settled(worker, true);
             }
         }
         self.statistics.record(page.events());

@@ -109,7 +109,7 @@ impl Engine {
         Ok((changed, Some(polled)))
     }
 
-    fn note_settled(&self, worker: WorkerId, failed: bool) {
+    pub(super) fn note_settled(&self, worker: WorkerId, failed: bool) {
         if !self.roster.settled(worker, failed, self.now()) {
             return;
         }

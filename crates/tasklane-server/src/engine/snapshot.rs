@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use tasklane_core::{Order, Priority, QueueName, QueueSettings, StateName, Task};
+use tasklane_core::{Order, Priority, QueueName, QueueSettings, StateName, Task, Timestamp};
 use tasklane_store::{QueueState, Stats};
 
 use super::Engine;
@@ -26,6 +26,8 @@ pub struct Estimate {
 struct Figures {
     settings: QueueSettings,
     pending: [AtomicU64; Priority::COUNT],
+    /// The oldest place among them, by priority.
+    oldest: [Option<Timestamp>; Priority::COUNT],
     claims_per_second: f64,
 }
 
@@ -36,14 +38,26 @@ pub(super) struct Snapshot {
 }
 
 impl Figures {
-    fn estimate(&self, task: &Task) -> Estimate {
-        let before = self.pending.iter().skip(task.spec.priority.index());
-        let position: u64 = before.map(|count| count.load(Ordering::Relaxed)).sum();
-        let position = position.max(1);
+    fn estimate(&self, task: &Task, now: Timestamp) -> Estimate {
+        let own = task.spec.priority.index();
+        let mut pending = self.pending.iter().skip(own).map(|count| count.load(Ordering::Relaxed));
+        let alike = pending.next().unwrap_or_default() as f64 * self.share_before(task, now);
+        let position = (alike.ceil() as u64 + pending.sum::<u64>()).max(1);
         let pace = self.claims_per_second;
         let wait = (pace > 0.0).then(|| position as f64 / pace);
         let wait = wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         Estimate { position: Some(position), wait }
+    }
+
+    /// How many of those of its priority have earlier places, as if they had come evenly.
+    fn share_before(&self, task: &Task, now: Timestamp) -> f64 {
+        let oldest = self.oldest.get(task.spec.priority.index()).copied().flatten();
+        let span = oldest.map_or(Duration::ZERO, |oldest| now.since(oldest));
+        if span.is_zero() {
+            return 1.0;
+        }
+        let before = oldest.map_or(span, |oldest| task.place.ready_at.since(oldest));
+        before.div_duration_f64(span).min(1.0)
     }
 }
 
@@ -60,7 +74,8 @@ impl Snapshot {
         if let Some(counter) = figures.pending.get(task.spec.priority.index()) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
-        (figures.settings.order, figures.estimate(task))
+        // It has the last place.
+        (figures.settings.order, figures.estimate(task, task.place.ready_at))
     }
 
     pub(super) fn order(&self, queue: &QueueName) -> Order {
@@ -71,12 +86,13 @@ impl Snapshot {
         self.queues().get(queue).map(|figures| figures.settings).unwrap_or_default()
     }
 
-    pub(super) fn estimate(&self, task: &Task) -> Estimate {
+    pub(super) fn estimate(&self, task: &Task, now: Timestamp) -> Estimate {
         if !is_pending(task) {
             return Estimate::default();
         }
         let queues = self.queues();
-        queues.get(&task.spec.lane.queue).map_or(unseen(task), |figures| figures.estimate(task))
+        let figures = queues.get(&task.spec.lane.queue);
+        figures.map_or(unseen(task), |figures| figures.estimate(task, now))
     }
 
     fn queues(&self) -> RwLockReadGuard<'_, HashMap<QueueName, Figures>> {
@@ -98,6 +114,9 @@ impl Snapshot {
             let figures = fresh.entry(lane.lane.queue.clone()).or_default();
             if let Some(counter) = figures.pending.get(lane.priority.index()) {
                 counter.fetch_add(pending, Ordering::Relaxed);
+            }
+            if let Some(oldest) = figures.oldest.get_mut(lane.priority.index()) {
+                *oldest = [*oldest, lane.oldest_ready_at].into_iter().flatten().min();
             }
         }
         *self.queues.write().unwrap_or_else(PoisonError::into_inner) = fresh;

@@ -1,7 +1,7 @@
 //! Workers come, are directed, and go.
 
 use tasklane_core::{Worker, WorkerId, WorkerSpec, WorkerState};
-use tasklane_store::{Direction, Leases, Renewal};
+use tasklane_store::Direction;
 
 use super::Engine;
 use super::breaker::Breaker;
@@ -50,16 +50,6 @@ impl Engine {
     pub async fn worker(&self, id: WorkerId) -> Result<(Worker, Breaker), EngineError> {
         let found = self.workers().await?.into_iter().find(|(worker, _)| worker.id == id);
         found.ok_or(EngineError::NotFound("worker"))
-    }
-
-    /// Whether a worker is unknown or dead, as far as the store knows.
-    pub async fn is_gone(&self, id: WorkerId) -> Result<bool, EngineError> {
-        if self.roster.state(id).is_some_and(|state| state != WorkerState::Dead) {
-            return Ok(false);
-        }
-        // A sign of life that renews nothing: it is one, and costs the same however many there are.
-        let sign = Renewal { worker: id, leases: Leases::These(Vec::new()), health: None };
-        Ok(self.renewals.call(sign).await?.is_err())
     }
 
     /// Learns what other servers and maintenance did to workers, and gives those whose open

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tower::Service;
@@ -101,19 +101,8 @@ impl Front {
         if let Some(refused) = response.extensions_mut().remove::<Refused>() {
             response = render(response, refused, shown(&uri), &request_id);
         }
-        let (path, status) = (shown(&uri), response.status());
-        if status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(request_id = ?request_id, path, status = status.as_u16(), "a fault");
-        } else {
-            tracing::debug!(
-                request_id = ?request_id,
-                path,
-                status = status.as_u16(),
-                took_ms = started.elapsed().as_secs_f64() * 1e3,
-            );
-        }
         let (engine, slow) = (&self.engine, &self.slow);
-        observed.end(engine, slow, route, uri.path(), &request_id, &mut response);
+        observed.end(engine, slow, route, shown(&uri), &request_id, &mut response);
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use tasklane_core::TaskId;
 
@@ -14,6 +14,8 @@ use crate::engine::Engine;
 use crate::trace::{Begun, Call};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// When to come back after a call that was ended because the server goes away.
+const SOON: HeaderValue = HeaderValue::from_static("1");
 
 /// The route that the router found: goes with the answer.
 #[derive(Debug, Clone, Copy)]
@@ -65,13 +67,20 @@ impl Observed {
         let made = extensions.remove::<Made>();
         let wait = extensions.remove::<AskedToWait>().map_or(Duration::ZERO, |asked| asked.0);
         let route = route.or(found).unwrap_or(NO_ROUTE);
-        let status = response.status().as_u16();
+        let (status, took) = (response.status().as_u16(), self.started.elapsed());
+        if !wait.is_zero() && engine.is_draining() {
+            // It was ended before its time.
+            response.headers_mut().entry(header::RETRY_AFTER).or_insert(SOON);
+        }
+        let made = made.map(|Made(task)| task);
+        let task = || made.or_else(|| task_in(route, path));
+        self.log(response.status(), path, took, request_id, task);
         let after = engine.settings().slow_call_after;
-        let took = self.started.elapsed();
         if after.is_some_and(|after| counted(took, wait) >= after)
             && let Some(left_out) = slow.tell(Instant::now())
         {
             let method = self.method.as_str();
+            let task_id = task().map(tracing::field::display);
             let trace_id = self.traceparent.as_ref().and_then(trace_id);
             let millis = |time: Duration| time.as_millis() as u64;
             let (took_ms, asked_ms) = (millis(took), millis(wait));
@@ -82,6 +91,7 @@ impl Observed {
                 took_ms,
                 asked_ms,
                 ?request_id,
+                task_id,
                 trace_id,
                 left_out,
                 "a slow call"
@@ -89,16 +99,38 @@ impl Observed {
         }
         let Self { method, begun, .. } = self;
         let Some((begun, tracer)) = begun.zip(engine.tracer()) else { return };
-        let (is_submission, made) = (made.is_some(), made.map(|Made(task)| task));
         let call = Call {
             method,
             route,
             status,
             request_id: request_id.clone(),
-            task_id: made.or_else(|| task_in(route, path)),
-            is_submission,
+            task_id: task(),
+            is_submission: made.is_some(),
         };
         tracer.end(begun, call);
+    }
+
+    /// One line of the call, where such lines are wanted.
+    fn log(
+        &self,
+        status: StatusCode,
+        path: &str,
+        took: Duration,
+        request_id: &HeaderValue,
+        task_id: impl FnOnce() -> Option<TaskId>,
+    ) {
+        let is_fault = status == StatusCode::INTERNAL_SERVER_ERROR;
+        if !is_fault && !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        let task_id = task_id().map(tracing::field::display);
+        let trace_id = self.traceparent.as_ref().and_then(trace_id);
+        let (status, took_ms) = (status.as_u16(), took.as_secs_f64() * 1e3);
+        if is_fault {
+            tracing::error!(?request_id, task_id, trace_id, path, status, took_ms, "a fault");
+        } else {
+            tracing::debug!(?request_id, task_id, trace_id, path, status, took_ms);
+        }
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) async fn submit(
     let mut response = respond::written(&engine, status, &shown);
     if submitted.replayed {
         mark_replayed(&mut response);
-    } else if engine.tracer().is_some() {
+    } else if engine.tracer().is_some() || tracing::enabled!(tracing::Level::DEBUG) {
         response.extensions_mut().insert(Made(submitted.id));
     }
     Ok(response)

@@ -133,7 +133,7 @@ pub(crate) async fn start(
         .iter()
         .map(|lease| Command { task: lease.task_id.0, intent: Intent::Start(lease.lease_token.0) });
     let (verdicts, _) = engine.settle(worker, commands.collect(), None).await?;
-    answer_verdicts(&engine, worker, &ids, verdicts, many).await
+    answer_verdicts(&engine, &ids, verdicts, many)
 }
 
 /// Report progress
@@ -164,7 +164,7 @@ pub(crate) async fn progress(
             let answer = wire::ProgressAnswer { cancel: changed.cancel_requested };
             Ok(respond::written(&engine, StatusCode::OK, &answer))
         }
-        Some(Err(refusal)) => Err(refuse(&engine, worker, refusal).await),
+        Some(Err(refusal)) => Err(refusal.into()),
         None => Err(Refused::new(problem::INTERNAL, "no verdict")),
     }
 }
@@ -246,7 +246,7 @@ async fn one(engine: &Engine, worker: WorkerId, bytes: &Bytes) -> Result<Respons
     let task = report.task_id.0;
     let command = Command { task, intent: Intent::Settle(report.lease_token.0, outcome) };
     let (verdicts, _) = engine.settle(worker, vec![command], None).await?;
-    answer_verdicts(engine, worker, &[task], verdicts, false).await
+    answer_verdicts(engine, &[task], verdicts, false)
 }
 
 async fn results(
@@ -298,9 +298,8 @@ fn shown(task: TaskId, verdict: &Result<tasklane_store::Changed, Refusal>) -> wi
     }
 }
 
-async fn answer_verdicts(
+fn answer_verdicts(
     engine: &Engine,
-    worker: WorkerId,
     ids: &[TaskId],
     mut verdicts: Vec<Result<tasklane_store::Changed, Refusal>>,
     many: bool,
@@ -313,17 +312,9 @@ async fn answer_verdicts(
         (Some(id), Some(Ok(changed))) => {
             Ok(respond::written(engine, StatusCode::OK, &render::verdict(*id, &changed)))
         }
-        (_, Some(Err(refusal))) => Err(refuse(engine, worker, refusal).await),
+        (_, Some(Err(refusal))) => Err(refusal.into()),
         _ => Err(Refused::new(problem::INTERNAL, "no verdict")),
     }
-}
-
-/// A lease that is lost because its worker is gone is told as that: it has to register again.
-async fn refuse(engine: &Engine, worker: WorkerId, refusal: Refusal) -> Refused {
-    if refusal == Refusal::LeaseLost && engine.is_gone(worker).await.unwrap_or(false) {
-        return Refused::new(problem::WORKER_GONE, "the lease is lost and the worker is gone");
-    }
-    refusal.into()
 }
 
 /// Renew leases and report health

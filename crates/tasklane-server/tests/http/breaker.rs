@@ -61,6 +61,21 @@ fn five_failures_in_a_row_stop_the_flow_for_a_minute_then_three_are_tried() {
 }
 
 #[test]
+fn a_worker_whose_tasks_run_too_long_gets_no_more_either() {
+    let site = Site::new();
+    let worker = site.worker();
+    for _ in 0..5 {
+        site.submit(json!({"max_retries": 0, "timeout_seconds": 1}));
+    }
+    assert_eq!(worker.poll(5).len(), 5);
+    site.pass(Duration::from_secs(2));
+    let shown = || site.get(&format!("/admin/workers/{}", worker.id)).json();
+    site.eventually("its breaker opens", || shown()["breaker"] == "open");
+    let metrics = site.get("/metrics").text;
+    assert!(metrics.contains("\ntasklane_worker_breaker_open 1\n"), "{metrics}");
+}
+
+#[test]
 fn a_trial_that_fails_opens_it_again() {
     let site = Site::new();
     let worker = site.worker();

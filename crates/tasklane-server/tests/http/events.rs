@@ -218,15 +218,16 @@ fn who_falls_too_far_behind_is_told_and_dropped() {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| flood(&site, || over.load(Ordering::Relaxed)));
-        let mut last = None;
+        let (mut before, mut last) = (None, None);
         while let Some(heard) = listener.next() {
             // Reads on, but not as fast as it comes.
             std::thread::sleep(Duration::from_millis(1));
-            last = Some(heard);
+            before = last.replace(heard);
         }
         over.store(true, Ordering::Relaxed);
         let gap = last.unwrap();
         assert_eq!(gap.kind, "system.gap", "{gap:?}");
+        assert_eq!(Some(gap.cursor()), before.map(|before: Heard| before.cursor()));
         assert_eq!(gap.data["data"]["gap"], "slow_reader");
         let mut again = Listener::open(&site, "", Some(&gap.cursor()));
         assert_eq!(again.expect().kind, "task.submitted", "its cursor is where it left off");
@@ -264,6 +265,34 @@ fn the_end_of_the_server_ends_streams() {
     assert_within(started, Duration::from_secs(2));
 }
 
+/// Whether a reader in whose way the end came was told so; then by where it is.
+fn is_told_of_the_end_in_the_middle() -> bool {
+    let site = Site::new();
+    let mut listener = Listener::on(connect_narrow(site.address), "", None);
+    let mut last = listener.expect();
+    assert_eq!(last.kind, "system.hello");
+    for _ in 0..5 {
+        submit_many(&site, 2_000, &"n".repeat(128), &"n".repeat(128));
+    }
+    site.begin_shutdown();
+    let mut received = 0;
+    while let Some(heard) = listener.next() {
+        if heard.kind == "system.shutdown" {
+            assert!(received < 10_000, "the end came behind everything");
+            assert_eq!(heard.cursor(), last.cursor(), "behind what came, after {received}");
+            return true;
+        }
+        (last, received) = (heard, received + 1);
+    }
+    false
+}
+
+#[test]
+fn who_is_told_of_the_end_goes_on_where_it_was() {
+    // One that does not read in time is not told.
+    assert!((0..5).any(|_| is_told_of_the_end_in_the_middle()));
+}
+
 #[test]
 fn the_server_ends_though_a_reader_takes_nothing() {
     let site = Site::new();
@@ -297,6 +326,13 @@ fn depths_and_figures_are_told_to_those_who_are_live() {
     let heard = figures.expect();
     assert_eq!(heard.data["data"]["stats"]["total_tasks"], 1);
     assert_eq!(heard.data["data"]["stats"]["throughput"], heard.data["data"]["throughput"]);
+}
+
+#[test]
+fn figures_come_though_nothing_happens() {
+    let site = Site::with(|settings, _| settings.metrics_every = Duration::from_secs(1));
+    let (mut figures, _) = Listener::live(&site, "kinds=system.metrics");
+    assert_eq!(figures.expect().kind, "system.metrics");
 }
 
 #[test]

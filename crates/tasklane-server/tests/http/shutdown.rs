@@ -22,6 +22,7 @@ fn a_waiting_poll_is_answered_and_the_server_ends() {
         site.begin_shutdown();
         let reply = waiting.join().unwrap();
         assert_eq!((reply.status, reply.json()["tasks"].clone()), (200, json!([])));
+        assert_eq!(reply.header("retry-after"), Some("1"));
     });
     drop(worker);
     assert!(site.ended().is_ok());

@@ -1,5 +1,7 @@
 //! Submitting tasks.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::kept::Kept;
@@ -190,6 +192,26 @@ fn a_full_queue_refuses_and_says_when_to_come_back() {
     submit("high").refused(429, "queue-full");
     assert_eq!(submit("critical").status, 201);
     submit("critical").refused(503, "queue-full");
+}
+
+#[test]
+fn who_came_early_has_few_ahead() {
+    let site = Site::new();
+    let submit = |_| {
+        let id = site.submit(json!({}));
+        site.pass(Duration::from_secs(1));
+        id
+    };
+    let ids: Vec<String> = (0..10).map(submit).collect();
+    let ahead = |id: &str| {
+        let told = site.get(&format!("/api/v1/tasks/{id}/explain")).json();
+        let obstacles = told["obstacles"].as_array().unwrap().clone();
+        let found = obstacles.iter().find(|obstacle| obstacle["code"] == "tasks_ahead");
+        found.map_or(0, |obstacle| obstacle["count"].as_u64().unwrap())
+    };
+    site.eventually("the queue is known", || ahead(&ids[9]) >= 8);
+    assert_eq!(ahead(&ids[0]), 0);
+    assert!((3..=5).contains(&ahead(&ids[4])));
 }
 
 #[test]

@@ -51,6 +51,12 @@ pub(crate) struct Arguments {
     /// Of latency: also read live events, and measure until a task's event comes.
     #[arg(long)]
     pub(super) events: bool,
+    /// Of latency with --events: read them from a WebSocket instead of server-sent events.
+    #[arg(long, requires = "events")]
+    pub(super) socket: bool,
+    /// Of latency: seconds from its submission until a task is due, from when on its times count.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub(super) delay: f64,
     /// Bytes of a payload.
     #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = clap::value_parser!(u32).range(11..=16_000_000))]
     pub(super) payload: u32,

@@ -46,6 +46,10 @@ pub(crate) struct Plan {
     pub(crate) filled: bool,
     /// Read live events too.
     pub(crate) events: bool,
+    /// ... from a WebSocket.
+    pub(crate) socket: bool,
+    /// From a submission until its task is due.
+    pub(crate) delay: Duration,
 }
 
 impl Plan {
@@ -90,6 +94,8 @@ impl Plan {
             pid: flags.pid,
             filled: flags.filled,
             events: flags.events,
+            socket: flags.socket,
+            delay: seconds("--delay", flags.delay)?,
         })
     }
 }

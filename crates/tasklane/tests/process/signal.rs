@@ -1,5 +1,7 @@
 //! How a server ends.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -29,6 +31,61 @@ fn a_signal_ends_it_with_success_and_waiting_polls_are_answered() {
     assert!(server.child.wait().unwrap().success());
     assert!(started.elapsed() < Duration::from_secs(5));
     assert!(try_call(address, "GET", "/livez", &json!(null)).is_err(), "it accepts no more");
+}
+
+/// A submission that is under way: its last byte is missing.
+fn begin_submission(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .write_all(
+            b"POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\n\
+              content-length: 12\r\nexpect: 100-continue\r\n\r\n",
+        )
+        .unwrap();
+    // It has begun once its body is asked for.
+    let mut asked_for = [0; 25];
+    stream.read_exact(&mut asked_for).unwrap();
+    assert_eq!(&asked_for, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(br#"{"type":"a""#).unwrap();
+    stream
+}
+
+fn await_the_end_of_accepting(server: &Server) {
+    let asked = Instant::now();
+    while TcpStream::connect(server.address).is_ok() {
+        assert!(asked.elapsed() < Duration::from_secs(20), "it still accepts");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_call_that_is_under_way_is_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path(), &[]);
+    let mut submission = begin_submission(&server);
+    server.signal("TERM");
+    await_the_end_of_accepting(&server);
+    submission.write_all(b"}").unwrap();
+    let mut answer = String::new();
+    submission.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    assert!(server.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path(), &[]);
+    let mut submission = begin_submission(&server);
+    server.signal("TERM");
+    await_the_end_of_accepting(&server);
+    assert!(server.child.try_wait().unwrap().is_none(), "it waits for the call");
+    server.signal("TERM");
+    assert_eq!(server.child.wait().unwrap().code(), Some(1));
+    let mut answer = String::new();
+    let _ = submission.read_to_string(&mut answer);
+    assert_eq!(answer, "");
 }
 
 #[test]

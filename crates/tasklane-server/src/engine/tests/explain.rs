@@ -130,21 +130,54 @@ fn waiting_for_a_time_or_a_key_is_told() {
     let told = explained(&waiting, &[], &QueueSettings::default());
     assert_eq!((codes(&told), told.obstacles[0].until), (vec!["backoff"], Some(at(25))));
     assert!(told.summary.contains("15.0 s"), "{}", told.summary);
+    waiting.state = State::Scheduled { due_at: at(11) };
+    let told = explained(&waiting, &[], &QueueSettings::default());
+    assert_eq!((codes(&told), told.obstacles[0].until), (vec!["scheduled"], Some(at(11))));
     waiting.state = State::Blocked;
     let told = explained(&waiting, &[], &QueueSettings::default());
     assert_eq!(codes(&told), ["ordering_key"]);
 }
 
 #[test]
-fn a_running_task_tells_who_has_it_and_when_it_times_out() {
-    let mut running = task(&[]);
-    let claimed = Event::Claimed {
+fn those_before_it_and_an_end_that_has_passed_are_told() {
+    let mut late = task(&[]);
+    late.expires_at = Some(at(9));
+    let told = decide(&Facts {
+        task: &late,
+        now: at(10),
+        queue: &QueueSettings::default(),
+        workers: &[worker(1, &[])],
+        estimate: Estimate { position: Some(4), wait: None },
+        holder: None,
+        lease: LEASE,
+    });
+    assert_eq!(codes(&told), ["expired", "tasks_ahead"]);
+    assert_eq!((told.obstacles[0].until, told.obstacles[1].count), (Some(at(9)), Some(3)));
+}
+
+fn claimed(started: bool) -> Entry {
+    let event = Event::Claimed {
         worker: WorkerId::from_bytes([1; 16]),
         token: LeaseToken::from_bytes([0; 16]),
         fence: Fence::default(),
-        started: true,
+        started,
     };
-    running.apply(&Entry { stamp: stamp(4), event: claimed }).unwrap();
+    Entry { stamp: stamp(4), event }
+}
+
+#[test]
+fn a_claim_that_was_not_started_is_told() {
+    let mut assigned = task(&[]);
+    assigned.apply(&claimed(false)).unwrap();
+    let told = explained(&assigned, &[worker(1, &[])], &QueueSettings::default());
+    assert_eq!(codes(&told), ["not_started"]);
+    assert!(told.summary.contains("claimed it 6.0 s ago"), "{}", told.summary);
+}
+
+#[test]
+fn a_running_task_tells_who_has_it_and_when_it_times_out() {
+    let mut running = task(&[]);
+    running.apply(&claimed(true)).unwrap();
     let told = explained(&running, &[worker(1, &[])], &QueueSettings::default());
     assert!(told.obstacles.is_empty() && told.bound.is_none());
     assert!(told.summary.contains("for 6.0 s; it times out in 9 min"), "{}", told.summary);

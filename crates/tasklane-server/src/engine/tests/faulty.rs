@@ -20,6 +20,8 @@ use tokio::sync::watch;
 pub(super) struct Faulty {
     inner: NaiveStore,
     pub(super) fails: AtomicBool,
+    /// Says that it has trouble.
+    pub(super) is_troubled: AtomicBool,
     /// Gives more events than it is asked for.
     pub(super) generous: AtomicBool,
 }
@@ -28,7 +30,8 @@ impl Faulty {
     pub(super) fn new() -> Arc<Self> {
         let clock = Arc::new(ManualClock::default());
         let inner = NaiveStore::new(clock, Rules::default(), 1);
-        Arc::new(Self { inner, fails: AtomicBool::new(false), generous: AtomicBool::new(false) })
+        let no = || AtomicBool::new(false);
+        Arc::new(Self { inner, fails: no(), is_troubled: no(), generous: no() })
     }
 
     fn unless_failing<'a, T: Send + 'a>(&self, answer: Answer<'a, T>) -> Answer<'a, T> {
@@ -53,6 +56,11 @@ impl Store for Faulty {
     fn events_after(&self, cursor: Cursor, limit: usize) -> Answer<'_, FeedPage> {
         let more = if self.generous.load(Ordering::Relaxed) { 100 } else { 0 };
         self.unless_failing(self.inner.events_after(cursor, limit + more))
+    }
+
+    fn status(&self) -> Status {
+        let trouble = self.is_troubled.load(Ordering::Relaxed).then(|| "as it wishes".to_owned());
+        Status { trouble, ..self.inner.status() }
     }
 
     fn head(&self) -> Answer<'_, Cursor> {
@@ -87,7 +95,6 @@ impl Store for Faulty {
         fn prune(prune: Prune) -> Answer<'_, Pruned>;
         fn backup(to: &Path) -> Answer<'_, ()>;
         fn check() -> Answer<'_, Vec<Finding>>;
-        fn status() -> Status;
         fn now() -> Timestamp;
     }
 }

@@ -5,5 +5,6 @@ mod faulty;
 mod feed;
 mod notice;
 mod parking;
+mod readiness;
 
 pub(super) use notice::notice;

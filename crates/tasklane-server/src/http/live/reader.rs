@@ -43,7 +43,10 @@ pub(super) struct Reader {
     access: Access,
     keys: watch::Receiver<()>,
     filter: Filter,
+    /// Behind what was given out last.
     cursor: Cursor,
+    /// Behind what its client was sent: where it goes on after an end in the middle.
+    sent: Cursor,
     /// It is told where it begins.
     greet: bool,
     /// It has had everything once; from then on it may not fall too far behind.
@@ -74,11 +77,13 @@ impl Reader {
         let mut bulletin = engine.bulletin().subscribe();
         bulletin.mark_unchanged();
         let now = Instant::now();
+        let cursor = wish.cursor.unwrap_or(head);
         Ok(Self {
             filter: wish.filter,
-            cursor: wish.cursor.unwrap_or(head),
+            cursor,
+            sent: cursor,
             greet: wish.cursor.is_none(),
-            live: false,
+            live: cursor == head,
             passed: false,
             cursor_told: now,
             heard: now,
@@ -94,14 +99,21 @@ impl Reader {
         &self.engine
     }
 
-    /// Waits for what comes next. Nothing is lost when the wait is given up: what was passed over
-    /// is noted in the same step in which it is given out.
+    /// A part of what was given out is on its way, up to this one.
+    pub(super) fn sent(&mut self, cursor: Cursor) {
+        self.sent = cursor;
+    }
+
+    /// Waits for what comes next; all that was given out before is on its way then. Nothing is lost
+    /// when the wait is given up: what was passed over is noted in the same step in which it is given
+    /// out.
     pub(super) async fn next(&mut self) -> Next {
         if std::mem::take(&mut self.greet) {
             let hello = self.system("system.hello", wire::EventData::default());
             return self.frames(vec![hello]);
         }
         loop {
+            self.sent = self.cursor;
             if self.engine.is_draining() {
                 return self.end(Ending::Shutdown);
             }
@@ -139,13 +151,13 @@ impl Reader {
         let frame = match ending {
             Ending::Slow => {
                 tracing::info!("a live reader did not keep up and was dropped");
-                self.gap("slow_reader", self.cursor)
+                self.gap("slow_reader", self.sent)
             }
-            Ending::Denied => self.system("system.denied", wire::EventData::default()),
+            Ending::Denied => self.farewell("system.denied", wire::EventData::default()),
             Ending::Shutdown => {
                 let millis = u64::try_from(READER_RETRY_AFTER.as_millis()).unwrap_or(u64::MAX);
                 let data = wire::EventData { retry_after_ms: Some(millis), ..Default::default() };
-                self.system("system.shutdown", data)
+                self.farewell("system.shutdown", data)
             }
         };
         Next::End(frame, ending)
@@ -224,6 +236,10 @@ impl Reader {
     fn gap(&self, why: &'static str, cursor: Cursor) -> Frame {
         let data = wire::EventData { gap: Some(why.into()), ..Default::default() };
         Frame::system("system.gap", cursor, self.engine.now(), data)
+    }
+
+    fn farewell(&self, kind: &'static str, data: wire::EventData) -> Frame {
+        Frame::system(kind, self.sent, self.engine.now(), data)
     }
 
     fn system(&self, kind: &'static str, data: wire::EventData) -> Frame {

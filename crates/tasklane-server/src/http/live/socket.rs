@@ -7,6 +7,7 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::SinkExt;
+use tasklane_store::Cursor;
 
 use super::filter::{Events, Wish};
 use super::frame::Frame;
@@ -64,11 +65,15 @@ async fn serve(mut reader: Reader, mut socket: WebSocket) {
         };
         let ending = match next {
             Next::Frames(frames) => {
-                send(&reader, &mut socket, frames.into_iter().filter_map(text)).await
+                let messages = frames.into_iter().filter_map(|frame| {
+                    let cursor = frame.cursor;
+                    text(frame).map(|message| (message, cursor))
+                });
+                send(&mut reader, &mut socket, messages).await
             }
             Next::Quiet => {
-                let ping = Message::Ping(Bytes::new());
-                send(&reader, &mut socket, std::iter::once(ping)).await
+                let ping = (Message::Ping(Bytes::new()), None);
+                send(&mut reader, &mut socket, std::iter::once(ping)).await
             }
             Next::End(_, ending) => Err(Some(ending)),
         };
@@ -82,24 +87,31 @@ async fn serve(mut reader: Reader, mut socket: WebSocket) {
 
 /// Writes what there is and flushes once. An error is the reason to end; none: nobody is there.
 async fn send(
-    reader: &Reader,
+    reader: &mut Reader,
     socket: &mut WebSocket,
-    messages: impl Iterator<Item = Message>,
+    messages: impl Iterator<Item = (Message, Option<Cursor>)>,
 ) -> Result<(), Option<Ending>> {
+    // What the socket has taken goes out before anything that it is given later.
+    let mut taken = None;
     let write = async {
-        for message in messages {
+        for (message, cursor) in messages {
             socket.feed(message).await?;
+            taken = cursor.or(taken);
         }
         socket.flush().await
     };
     let engine = reader.engine();
-    tokio::select! {
+    let sent = tokio::select! {
         biased;
         written = write => written.map_err(|_| None),
         () = engine.drained() => Err(Some(Ending::Shutdown)),
         () = tokio::time::sleep(engine.settings().slow_reader_after) => Err(Some(Ending::Slow)),
         () = reader.falls_behind() => Err(Some(Ending::Slow)),
+    };
+    if let Some(cursor) = taken {
+        reader.sent(cursor);
     }
+    sent
 }
 
 /// Lets a client go that has closed. The socket itself has an answer for it, which is sent by reading

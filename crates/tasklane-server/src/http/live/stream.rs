@@ -124,7 +124,7 @@ async fn serve(mut reader: Reader, sender: mpsc::Sender<Piece>, line: Arc<Line>,
             () = sender.closed() => return,
         };
         let (last, ending) = match next {
-            Next::Frames(frames) => match send_all(&reader, &sender, &frames).await {
+            Next::Frames(frames) => match send_all(&mut reader, &sender, &frames).await {
                 Ok(()) => continue,
                 Err(stuck) => match last_words(&reader, stuck) {
                     Some(last) => last,
@@ -145,7 +145,7 @@ async fn serve(mut reader: Reader, sender: mpsc::Sender<Piece>, line: Arc<Line>,
 }
 
 async fn send_all(
-    reader: &Reader,
+    reader: &mut Reader,
     sender: &mpsc::Sender<Piece>,
     frames: &[Frame],
 ) -> Result<(), Stuck> {
@@ -154,6 +154,9 @@ async fn send_all(
         write_frame(&mut bytes, frame);
         if bytes.len() >= READER_CHUNK_BYTES {
             send(reader, sender, bytes.split().freeze()).await?;
+            if let Some(cursor) = frame.cursor {
+                reader.sent(cursor);
+            }
         }
     }
     if bytes.is_empty() { Ok(()) } else { send(reader, sender, bytes.freeze()).await }

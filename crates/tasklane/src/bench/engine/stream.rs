@@ -10,8 +10,18 @@ pub(crate) struct Stream {
     pub(crate) raw: Vec<u8>,
     /// Without their frames.
     text: Vec<u8>,
-    chunked: bool,
+    framing: Framing,
     began: bool,
+}
+
+/// How bytes are packed on their way.
+#[derive(Default)]
+enum Framing {
+    #[default]
+    None,
+    Chunks,
+    /// The texts of a WebSocket, each of which becomes a line.
+    Texts,
 }
 
 impl Stream {
@@ -23,10 +33,10 @@ impl Stream {
         if !self.began && !self.begin()? {
             return Ok(());
         }
-        if self.chunked {
-            self.unframe()?;
-        } else {
-            self.text.append(&mut self.raw);
+        match self.framing {
+            Framing::None => self.text.append(&mut self.raw),
+            Framing::Chunks => self.take_chunks()?,
+            Framing::Texts => self.take_texts(),
         }
         let mut rest = self.text.as_slice();
         while let Some((line, after)) =
@@ -45,16 +55,43 @@ impl Stream {
         let Some(end) = memmem::find(&self.raw, b"\r\n\r\n") else { return Ok(false) };
         let rest = self.raw.split_off(end + 4);
         let head = String::from_utf8_lossy(&self.raw).to_ascii_lowercase();
-        if !head.starts_with("http/1.1 200") {
+        self.framing = if head.starts_with("http/1.1 101") {
+            Framing::Texts
+        } else if !head.starts_with("http/1.1 200") {
             bail!("no stream of events: {}", head.lines().next().unwrap_or_default());
-        }
-        self.chunked = head.contains("transfer-encoding: chunked");
+        } else if head.contains("transfer-encoding: chunked") {
+            Framing::Chunks
+        } else {
+            Framing::None
+        };
         self.began = true;
         self.raw = rest;
         Ok(true)
     }
 
-    fn unframe(&mut self) -> anyhow::Result<()> {
+    /// A server masks nothing, so what follows the length is the text. Pings have no text, and make a
+    /// line without any.
+    fn take_texts(&mut self) {
+        let mut at = 0;
+        while let Some([_, length, rest @ ..]) = self.raw.get(at..) {
+            let (length, rest, head) = match (length, rest) {
+                (126, [a, b, rest @ ..]) => (u16::from_be_bytes([*a, *b]).into(), rest, 4),
+                (127, [a, b, c, d, e, f, g, h, rest @ ..]) => {
+                    let length = u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+                    (usize::try_from(length).unwrap_or(usize::MAX), rest, 10)
+                }
+                (126 | 127, _) => break,
+                (short, rest) => (usize::from(*short), rest, 2),
+            };
+            let Some(text) = rest.get(..length) else { break };
+            self.text.extend_from_slice(text);
+            self.text.push(b'\n');
+            at += head + length;
+        }
+        self.raw.drain(..at);
+    }
+
+    fn take_chunks(&mut self) -> anyhow::Result<()> {
         let mut at = 0;
         while let Some(rest) = self.raw.get(at..)
             && let Some(line) = memmem::find(rest, b"\r\n")
@@ -92,6 +129,39 @@ mod tests {
                 stream.lines(&mut keep).unwrap();
             }
             assert_eq!(lines, ["id: 1", "data: {}", ""], "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn texts_of_a_socket_are_lines() {
+        let texts = ["{}".to_owned(), "a".repeat(126), "b".repeat(70_000)];
+        let mut sent = b"HTTP/1.1 101 Switching Protocols\r\n\r\n".to_vec();
+        for text in &texts {
+            sent.push(0x81);
+            match text.len() {
+                short @ ..126 => sent.push(short as u8),
+                long @ ..65_536 => {
+                    sent.push(126);
+                    sent.extend((long as u16).to_be_bytes());
+                }
+                longer => {
+                    sent.push(127);
+                    sent.extend((longer as u64).to_be_bytes());
+                }
+            }
+            sent.extend(text.as_bytes());
+        }
+        for size in [1, 7, 4_096, sent.len()] {
+            let (mut stream, mut lines) = (Stream::default(), Vec::new());
+            for piece in sent.chunks(size) {
+                stream.raw.extend_from_slice(piece);
+                let mut keep = |line: &[u8]| {
+                    lines.push(String::from_utf8_lossy(line).into_owned());
+                    Ok(())
+                };
+                stream.lines(&mut keep).unwrap();
+            }
+            assert_eq!(lines, texts, "pieces of {size}");
         }
     }
 }

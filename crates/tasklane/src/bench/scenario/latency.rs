@@ -13,6 +13,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The same while there is something to read, which may be for others: the run itself may be what
 /// is late.
 const GRACE_BUSY: Duration = Duration::from_secs(30);
+const UPGRADE: &str = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+    sec-websocket-key: dGFza2xhbmUgYmVuY2ggIQ==\r\n";
 const WISH: Wish = Wish { tasks: 10, wait_ms: 1_000 };
 
 struct Load {
@@ -73,9 +75,13 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
         let ready = load.pool.next_ready(producer.patience())?;
         let (due, prefix) = (&mut load.due, &load.prefix);
         producer.send_due(&mut load.pool, |at| {
-            let id = format!(r#""id":"{prefix}{:012x}","#, due.len());
-            due.push(at);
-            post(plan, "/api/v1/tasks", &task(plan, &task_type, priorities.next().flatten(), &id))
+            let mut members = format!(r#""id":"{prefix}{:012x}","#, due.len());
+            if !plan.delay.is_zero() {
+                members += &format!(r#""delay_seconds":{},"#, plan.delay.as_secs_f64());
+            }
+            due.push(at + plan.delay);
+            let priority = priorities.next().flatten();
+            post(plan, "/api/v1/tasks", &task(plan, &task_type, priority, &members))
         })?;
         if let Some(index) = ready {
             if let Some(due) = producer.take(index) {
@@ -85,7 +91,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
             }
         }
         let grace = if ready.is_some() { GRACE_BUSY } else { GRACE };
-        if producer.is_over() && (load.is_done() || load.came_at.elapsed() > grace) {
+        if producer.is_over() && (load.is_done() || load.came_at.elapsed() > grace + plan.delay) {
             break;
         }
     }
@@ -178,15 +184,19 @@ impl Events {
     fn open(pool: &mut Pool, plan: &Plan) -> anyhow::Result<Self> {
         let connection = pool.open()?;
         pool.make_stream(connection);
-        let request = bare(&plan.headers, "GET", "/api/v1/events", "text/event-stream");
+        let request = if plan.socket {
+            let headers = format!("{}{UPGRADE}", plan.headers);
+            bare(&headers, "GET", "/api/v1/ws", "*/*")
+        } else {
+            bare(&plan.headers, "GET", "/api/v1/events", "text/event-stream")
+        };
         pool.send(connection, &request)?;
         let (mut stream, mut has_begun) = (Stream::default(), false);
         while !has_begun {
             pool.wait_for(connection)?;
             pool.take_bytes(connection, &mut stream.raw);
             stream.lines(|line| {
-                let name = line.strip_prefix(b"event:");
-                has_begun |= name.is_some_and(|name| name.trim_ascii() == b"system.hello");
+                has_begun |= is_named(line, b"system.hello");
                 Ok(())
             })?;
         }
@@ -202,9 +212,11 @@ impl Events {
         pool.take_bytes(self.connection, &mut self.stream.raw);
         let Self { stream, is_submitted, meter, .. } = self;
         stream.lines(|line| {
-            if let Some(name) = line.strip_prefix(b"event:") {
-                *is_submitted = name.trim_ascii() == b"task.submitted";
-            } else if line.starts_with(b"data:")
+            // A socket has all of an event in one line, a stream its name before its data.
+            if line.starts_with(b"event:") || line.starts_with(b"{") {
+                *is_submitted = is_named(line, b"task.submitted");
+            }
+            if !line.starts_with(b"event:")
                 && *is_submitted
                 && let Some(id) = text_after(line, 0, br#""task_id":""#)
                 && let Some(due) = number_of(line.get(id), prefix).and_then(|n| due.get(n))
@@ -213,6 +225,17 @@ impl Events {
             }
             Ok(())
         })
+    }
+}
+
+/// Whether a line names an event of this kind.
+fn is_named(line: &[u8], kind: &[u8]) -> bool {
+    match line.strip_prefix(b"event:") {
+        Some(name) => name.trim_ascii() == kind,
+        None => {
+            let named = text_after(line, 0, br#""type":""#).and_then(|name| line.get(name));
+            line.starts_with(b"{") && named == Some(kind)
+        }
     }
 }
 
