@@ -27,6 +27,7 @@ mod key;
 mod listener;
 mod metrics;
 mod multiplex;
+mod operate;
 mod poll;
 mod rate;
 mod reach;
