@@ -11,8 +11,10 @@ use crate::settings::BreakerSettings;
 pub enum Breaker {
     /// It does; so many have failed in a row.
     Closed {
-        /// Failures in a row.
+        /// Failures that it reported here.
         failures: u32,
+        /// Attempts that ran too long, as the feed tells.
+        time_outs: u32,
     },
     /// It does not.
     Open {
@@ -30,7 +32,7 @@ pub enum Breaker {
 
 impl Default for Breaker {
     fn default() -> Self {
-        Self::Closed { failures: 0 }
+        Self::Closed { failures: 0, time_outs: 0 }
     }
 }
 
@@ -47,7 +49,7 @@ impl Breaker {
     /// Failures in a row that it has counted while closed.
     pub const fn failures(self) -> u32 {
         match self {
-            Self::Closed { failures } => failures,
+            Self::Closed { failures, time_outs } => failures + time_outs,
             Self::Open { .. } | Self::HalfOpen { .. } => 0,
         }
     }
@@ -68,7 +70,7 @@ impl Breaker {
         }
     }
 
-    /// A task ended. Says whether this opened the breaker.
+    /// It reported how a task ended. Says whether this opened the breaker.
     pub fn settled(&mut self, failed: bool, now: Timestamp, settings: &BreakerSettings) -> bool {
         let open = |for_: Duration| Self::Open { until: now.plus(for_) };
         *self = match (*self, failed) {
@@ -76,10 +78,29 @@ impl Breaker {
             (Self::Open { .. }, _) => return false,
             (Self::Closed { .. } | Self::HalfOpen { .. }, false) => Self::default(),
             (Self::HalfOpen { .. }, true) => open(settings.open_for),
-            (Self::Closed { failures }, true) if failures + 1 >= settings.failures => {
-                open(settings.open_for)
+            (closed, true) if closed.failures() + 1 >= settings.failures => open(settings.open_for),
+            (Self::Closed { failures, time_outs }, true) => {
+                Self::Closed { failures: failures + 1, time_outs }
             }
-            (Self::Closed { failures }, true) => Self::Closed { failures: failures + 1 },
+        };
+        matches!(self, Self::Open { .. })
+    }
+
+    /// The feed tells that an attempt ran too long, or that a task was completed, whichever server
+    /// heard of it. It tells so late: what was reported here meanwhile stands. Says whether this opened
+    /// the breaker.
+    pub fn heard(&mut self, too_long: bool, now: Timestamp, settings: &BreakerSettings) -> bool {
+        *self = match (*self, too_long) {
+            (Self::Closed { failures, .. }, false) => Self::Closed { failures, time_outs: 0 },
+            (Self::Closed { failures, time_outs }, true)
+                if failures + time_outs + 1 < settings.failures =>
+            {
+                Self::Closed { failures, time_outs: time_outs + 1 }
+            }
+            (Self::Closed { .. }, true) => Self::Open { until: now.plus(settings.open_for) },
+            (Self::Open { .. } | Self::HalfOpen { .. }, _) => {
+                return self.settled(too_long, now, settings);
+            }
         };
         matches!(self, Self::Open { .. })
     }
@@ -117,6 +138,24 @@ mod tests {
         }
         assert!(breaker.settled(true, at(0), &SETTINGS));
         assert_eq!((breaker.as_str(), breaker.allows(9)), ("open", 0));
+    }
+
+    #[test]
+    fn time_outs_in_a_row_open_it_together_with_failures() {
+        let mut breaker = Breaker::default();
+        for too_long in [true, true, false, true] {
+            assert!(!breaker.heard(too_long, at(0), &SETTINGS));
+        }
+        assert!(!breaker.settled(true, at(0), &SETTINGS));
+        assert_eq!(breaker.failures(), 2);
+        let mut reported = breaker;
+        assert!(reported.settled(true, at(0), &SETTINGS));
+        assert!(!breaker.heard(false, at(0), &SETTINGS));
+        assert_eq!(breaker.failures(), 1, "what the feed tells late undoes no failure");
+        assert!(!breaker.heard(true, at(0), &SETTINGS));
+        assert!(breaker.heard(true, at(0), &SETTINGS));
+        assert!(breaker.try_again(at(60), &SETTINGS) && !breaker.heard(false, at(61), &SETTINGS));
+        assert_eq!(breaker, Breaker::default(), "a trial that another server heard of");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use tasklane_store::{Cursor, Signal, Subject};
+use tasklane_core::{EventKind, WorkerId};
+use tasklane_store::{Cursor, FeedEvent, Signal, Subject};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -76,12 +77,10 @@ impl Engine {
             if let Subject::Worker(worker, change) = &event.subject {
                 self.roster.heard(*worker, *change);
             }
-            // A worker that hangs says nothing of it.
-            if let Subject::Task(notice) = &event.subject
-                && let Some(worker) = notice.worker.filter(|_| is_timeout(notice))
-            {
-                self.note_settled(worker, true);
-            }
+        }
+        // A worker that hangs says nothing of it.
+        for worker in self.roster.heard_ends(page.events().filter_map(end), self.now()) {
+            self.leave_out(worker);
         }
         self.statistics.record(page.events());
         self.metrics.count(page.events());
@@ -119,6 +118,15 @@ impl Engine {
             tokio::time::sleep(LOOK_BACK_REST).await;
         }
     }
+}
+
+/// Whose attempt an event ends, and whether because it ran too long; `None` unless that or a
+/// completion.
+fn end(event: &FeedEvent) -> Option<(WorkerId, bool)> {
+    let Subject::Task(notice) = &event.subject else { return None };
+    let too_long = is_timeout(notice);
+    let ends = too_long || notice.kind == EventKind::Completed;
+    notice.worker.filter(|_| ends).map(|worker| (worker, too_long))
 }
 
 /// Waits for a hint that there is something after `cursor`.

@@ -38,7 +38,7 @@ impl Engine {
 
     /// About when a pending task is claimed, from counters and the recent pace.
     pub fn estimate(&self, task: &Task) -> Estimate {
-        self.snapshot.estimate(task, self.now())
+        self.snapshot.estimate(task)
     }
 
     /// A page of a list.

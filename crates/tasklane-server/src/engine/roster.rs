@@ -83,6 +83,30 @@ impl Roster {
         }
     }
 
+    /// The feed tells which workers' attempts ran too long and whose tasks were completed. Gives those
+    /// whose breaker opened with that.
+    pub(super) fn heard_ends(
+        &self,
+        ends: impl Iterator<Item = (WorkerId, bool)>,
+        now: Timestamp,
+    ) -> Vec<WorkerId> {
+        let (mut opened, mut members, mut completed) = (Vec::new(), None, None);
+        for (worker, too_long) in ends {
+            // Completions in a row say no more than the first.
+            if !too_long && completed == Some(worker) {
+                continue;
+            }
+            completed = (!too_long).then_some(worker);
+            let members = members.get_or_insert_with(|| self.lock());
+            if let Some(member) = members.get_mut(&worker)
+                && member.breaker.heard(too_long, now, &self.settings.now().breaker)
+            {
+                opened.push(worker);
+            }
+        }
+        opened
+    }
+
     /// A worker reported its health. Says what should follow, if anything.
     pub(super) fn reported(
         &self,

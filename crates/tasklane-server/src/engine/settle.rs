@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tasklane_core::{Command, Intent, Outcome, Refusal, StateName, WorkerId};
+use tasklane_core::{Command, ErrorKind, Intent, Outcome, Refusal, StateName, WorkerId};
 use tasklane_store::{Changed, ClaimRequest, Claimed, Direction, Store, WorkerRefusal, apart};
 use tokio_util::task::TaskTracker;
 
@@ -109,10 +109,14 @@ impl Engine {
         Ok((changed, Some(polled)))
     }
 
-    pub(super) fn note_settled(&self, worker: WorkerId, failed: bool) {
-        if !self.roster.settled(worker, failed, self.now()) {
-            return;
+    fn note_settled(&self, worker: WorkerId, failed: bool) {
+        if self.roster.settled(worker, failed, self.now()) {
+            self.leave_out(worker);
         }
+    }
+
+    /// A worker's breaker has opened.
+    pub(super) fn leave_out(&self, worker: WorkerId) {
         tracing::warn!(%worker, "its tasks fail one after the other: it gets no more for a while");
         let store = Arc::clone(&self.store);
         self.errands.spawn(async move {
@@ -133,6 +137,10 @@ impl Engine {
     }
 }
 
+/// Time-outs are counted by the feed, whoever tells of them.
 fn is_failure(command: &Command) -> bool {
-    matches!(command.intent, Intent::Settle(_, Outcome::Failed { .. }))
+    match &command.intent {
+        Intent::Settle(_, Outcome::Failed { failure, .. }) => failure.kind != ErrorKind::Timeout,
+        _ => false,
+    }
 }

@@ -1,7 +1,7 @@
 //! Counters and settings of queues as they were a moment ago: for estimates and displays, never
 //! for decisions.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ struct Figures {
     pending: [AtomicU64; Priority::COUNT],
     /// The oldest place among them, by priority.
     oldest: [Option<Timestamp>; Priority::COUNT],
+    /// The latest place that this server has given, in microseconds; nought if none.
+    newest: [AtomicI64; Priority::COUNT],
     claims_per_second: f64,
 }
 
@@ -38,26 +40,29 @@ pub(super) struct Snapshot {
 }
 
 impl Figures {
-    fn estimate(&self, task: &Task, now: Timestamp) -> Estimate {
+    fn estimate(&self, task: &Task) -> Estimate {
         let own = task.spec.priority.index();
         let mut pending = self.pending.iter().skip(own).map(|count| count.load(Ordering::Relaxed));
-        let alike = pending.next().unwrap_or_default() as f64 * self.share_before(task, now);
-        let position = (alike.ceil() as u64 + pending.sum::<u64>()).max(1);
+        let alike = pending.next().unwrap_or_default();
+        let before = (alike as f64 * self.share_before(task)) as u64;
+        let position = ((before + 1).min(alike) + pending.sum::<u64>()).max(1);
         let pace = self.claims_per_second;
         let wait = (pace > 0.0).then(|| position as f64 / pace);
         let wait = wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         Estimate { position: Some(position), wait }
     }
 
-    /// How many of those of its priority have earlier places, as if they had come evenly.
-    fn share_before(&self, task: &Task, now: Timestamp) -> f64 {
-        let oldest = self.oldest.get(task.spec.priority.index()).copied().flatten();
-        let span = oldest.map_or(Duration::ZERO, |oldest| now.since(oldest));
+    /// How many of those of its priority have earlier places, as if they had come evenly between the
+    /// first and the last; all where nothing is known of that.
+    fn share_before(&self, task: &Task) -> f64 {
+        let own = task.spec.priority.index();
+        let newest = self.newest.get(own).map_or(0, |newest| newest.load(Ordering::Relaxed));
+        let Some(oldest) = self.oldest.get(own).copied().flatten() else { return 1.0 };
+        let span = Timestamp::from_micros(newest).since(oldest);
         if span.is_zero() {
             return 1.0;
         }
-        let before = oldest.map_or(span, |oldest| task.place.ready_at.since(oldest));
-        before.div_duration_f64(span).min(1.0)
+        task.place.ready_at.since(oldest).div_duration_f64(span).min(1.0)
     }
 }
 
@@ -74,8 +79,10 @@ impl Snapshot {
         if let Some(counter) = figures.pending.get(task.spec.priority.index()) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
-        // It has the last place.
-        (figures.settings.order, figures.estimate(task, task.place.ready_at))
+        if let Some(newest) = figures.newest.get(task.spec.priority.index()) {
+            newest.fetch_max(task.place.ready_at.as_micros(), Ordering::Relaxed);
+        }
+        (figures.settings.order, figures.estimate(task))
     }
 
     pub(super) fn order(&self, queue: &QueueName) -> Order {
@@ -86,13 +93,12 @@ impl Snapshot {
         self.queues().get(queue).map(|figures| figures.settings).unwrap_or_default()
     }
 
-    pub(super) fn estimate(&self, task: &Task, now: Timestamp) -> Estimate {
+    pub(super) fn estimate(&self, task: &Task) -> Estimate {
         if !is_pending(task) {
             return Estimate::default();
         }
         let queues = self.queues();
-        let figures = queues.get(&task.spec.lane.queue);
-        figures.map_or(unseen(task), |figures| figures.estimate(task, now))
+        queues.get(&task.spec.lane.queue).map_or(unseen(task), |figures| figures.estimate(task))
     }
 
     fn queues(&self) -> RwLockReadGuard<'_, HashMap<QueueName, Figures>> {
@@ -119,7 +125,13 @@ impl Snapshot {
                 *oldest = [*oldest, lane.oldest_ready_at].into_iter().flatten().min();
             }
         }
-        *self.queues.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
+        for (queue, figures) in &mut fresh {
+            if let Some(before) = queues.get_mut(queue) {
+                figures.newest = std::mem::take(&mut before.newest);
+            }
+        }
+        *queues = fresh;
     }
 }
 

@@ -69,7 +69,7 @@ impl Observed {
         let route = route.or(found).unwrap_or(NO_ROUTE);
         let (status, took) = (response.status().as_u16(), self.started.elapsed());
         if !wait.is_zero() && engine.is_draining() {
-            // It was ended before its time.
+            // Nobody can wait here any more.
             response.headers_mut().entry(header::RETRY_AFTER).or_insert(SOON);
         }
         let made = made.map(|Made(task)| task);

@@ -31,7 +31,7 @@ fn trials(site: &Site, worker: &Worker<'_>, count: u32) -> Vec<Held> {
 }
 
 #[test]
-fn five_failures_in_a_row_stop_the_flow_for_a_minute_then_three_are_tried() {
+fn five_consecutive_failures_stop_the_flow_for_a_minute_then_three_are_tried() {
     let site = Site::new();
     let worker = site.worker();
     for _ in 0..5 {
@@ -73,6 +73,19 @@ fn a_worker_whose_tasks_run_too_long_gets_no_more_either() {
     site.eventually("its breaker opens", || shown()["breaker"] == "open");
     let metrics = site.get("/metrics").text;
     assert!(metrics.contains("\ntasklane_worker_breaker_open 1\n"), "{metrics}");
+}
+
+#[test]
+fn a_time_out_that_is_reported_counts_once() {
+    let site = Site::new();
+    let worker = site.worker();
+    let shown = || site.get(&format!("/admin/workers/{}", worker.id)).json();
+    for count in 1..=4 {
+        site.submit(json!({"max_retries": 0}));
+        worker.fail(&worker.claim_one(), json!({"message": "x", "kind": "timeout"}));
+        site.eventually("it is counted", || shown()["consecutive_failures"] == count);
+    }
+    assert_eq!(shown()["breaker"], "closed");
 }
 
 #[test]

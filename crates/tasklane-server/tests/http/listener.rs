@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -68,7 +69,9 @@ impl Listener {
 
     /// The next event; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<Heard> {
+        let asked = Instant::now();
         loop {
+            assert!(asked.elapsed() < Duration::from_secs(60), "nothing comes");
             while let Some((event, rest)) = self.text.split_once("\n\n") {
                 let event = parse(event);
                 self.text = rest.to_owned();

@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "events")]
     pub(super) socket: bool,
     /// Of latency: seconds from its submission until a task is due, from when on its times count.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, conflicts_with = "events")]
     pub(super) delay: f64,
     /// Bytes of a payload.
     #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = clap::value_parser!(u32).range(11..=16_000_000))]

@@ -1,4 +1,5 @@
-//! Answers as JSON, byte for byte what serde_json makes of them. Most of an answer is names of members
+//! Answers as JSON, byte for byte what serde_json makes of them; names of members are text, and numbers
+//! have at most 64 bits. Most of an answer is names of members
 //! and short texts in which nothing is to be escaped: names are not looked at at all here, texts eight
 //! bytes at a time.
 

@@ -73,7 +73,7 @@ impl Object<'_> {
         value: &T,
     ) -> Result<(), Error> {
         if self.is_raw {
-            return write!(self.bytes, "{}", Verbatim(value)).map_err(Error::io);
+            return write!(self.bytes, "{}", Verbatim(value)).map_err(Error::custom);
         }
         self.comma();
         name(self.bytes, member);

@@ -83,7 +83,7 @@ impl Reader {
             cursor,
             sent: cursor,
             greet: wish.cursor.is_none(),
-            live: cursor == head,
+            live: cursor.epoch == head.epoch && cursor.position >= head.position,
             passed: false,
             cursor_told: now,
             heard: now,
