@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 
 use crate::site::{Reply, Site};
 
-const JSON: (&str, &str) = ("content-type", "application/json");
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 /// An id that is well-formed and unknown.
 pub(crate) const UNKNOWN: &str = "0198c5f0-0000-7000-8000-000000000001";
 
 /// A route of the document.
 #[derive(Debug, Clone)]
-struct Route {
-    method: String,
+pub(crate) struct Route {
+    pub(crate) method: String,
     /// With parameters filled in by [`fill`].
     path: String,
-    template: String,
-    operation: Value,
+    pub(crate) template: String,
+    pub(crate) operation: Value,
     /// The schema of its body, if it takes one.
     body: Option<Value>,
 }
@@ -55,14 +55,14 @@ fn resolve(document: &Value, schema: &Value) -> Value {
     }
 }
 
-fn with_body(site: &Site) -> Vec<Route> {
+pub(crate) fn with_body(site: &Site) -> Vec<Route> {
     let routes: Vec<_> = routes(site).into_iter().filter(|route| route.body.is_some()).collect();
     assert!(routes.len() >= 15, "only {} routes take a body", routes.len());
     routes
 }
 
 impl Route {
-    fn send(&self, site: &Site, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+    pub(crate) fn send(&self, site: &Site, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         site.send(&self.method, &self.path, headers, body)
     }
 

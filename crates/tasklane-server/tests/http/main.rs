@@ -25,6 +25,7 @@ mod heartbeat;
 mod kept;
 mod key;
 mod listener;
+mod member;
 mod metrics;
 mod multiplex;
 mod operate;
