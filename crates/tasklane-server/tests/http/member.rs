@@ -35,9 +35,9 @@ fn wrong(taken: &BTreeSet<String>) -> Option<Value> {
         ("string", json!("?")),
         ("number", json!(0.5)),
     ];
-    let is_other =
-        |name: &str| !taken.contains(name) && !(name == "number" && taken.contains("integer"));
-    let other = values.into_iter().find(|(name, _)| is_other(name));
+    let takes =
+        |name: &str| taken.contains(name) || (name == "number" && taken.contains("integer"));
+    let other = values.into_iter().find(|(name, _)| !takes(name));
     other.filter(|_| !taken.is_empty()).map(|(_, value)| value)
 }
 
