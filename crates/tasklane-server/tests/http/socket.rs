@@ -113,26 +113,27 @@ fn a_socket_that_is_left_frees_its_place() {
 #[test]
 fn who_falls_too_far_behind_is_told_and_dropped() {
     let site = Site::with(|settings, _| settings.slow_reader_behind = 1_000);
-    let mut socket = Socket::on(connect_narrow(site.address), "/ws", "").unwrap();
+    let path = "/ws?kinds=task.*";
+    let mut socket = Socket::on(connect_narrow(site.address), path, "").unwrap();
     assert_eq!(socket.expect()["type"], "system.hello");
-    // With its first event it is live.
     site.submit(json!({}));
     assert_eq!(socket.expect()["type"], "task.submitted");
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| flood(&site, || over.load(Ordering::Relaxed)));
-        let mut last = None;
+        let (mut before, mut last) = (None, None);
         let code = loop {
             // Reads on, but not as fast as it comes.
             std::thread::sleep(Duration::from_millis(1));
             match socket.next() {
-                Received::Event(event) => last = Some(event),
+                Received::Event(event) => before = last.replace(event),
                 Received::Closed(code) => break code,
                 Received::Pong(_) => {}
             }
         };
         over.store(true, Ordering::Relaxed);
-        let gap = last.unwrap();
+        let (before, gap) = (before.unwrap(), last.unwrap());
+        assert_eq!(gap["cursor"], before["cursor"]);
         assert_eq!(
             (&gap["type"], &gap["data"]["gap"]),
             (&json!("system.gap"), &json!("slow_reader"))

@@ -114,21 +114,26 @@ impl Stream {
 mod tests {
     use super::*;
 
+    /// What comes out of bytes that come in pieces.
+    fn lines(sent: &[u8], size: usize) -> Vec<String> {
+        let (mut stream, mut lines) = (Stream::default(), Vec::new());
+        for piece in sent.chunks(size) {
+            stream.raw.extend_from_slice(piece);
+            let mut keep = |line: &[u8]| {
+                lines.push(String::from_utf8_lossy(line).into_owned());
+                Ok(())
+            };
+            stream.lines(&mut keep).unwrap();
+        }
+        lines
+    }
+
     #[test]
     fn lines_come_out_whole_however_they_were_cut() {
         let sent = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\
             5\r\nid: 1\r\n9\r\n\ndata: {}\r\n2\r\n\n\n\r\n";
         for size in 1..sent.len() {
-            let (mut stream, mut lines) = (Stream::default(), Vec::new());
-            for piece in sent.chunks(size) {
-                stream.raw.extend_from_slice(piece);
-                let mut keep = |line: &[u8]| {
-                    lines.push(String::from_utf8_lossy(line).into_owned());
-                    Ok(())
-                };
-                stream.lines(&mut keep).unwrap();
-            }
-            assert_eq!(lines, ["id: 1", "data: {}", ""], "pieces of {size}");
+            assert_eq!(lines(sent, size), ["id: 1", "data: {}", ""], "pieces of {size}");
         }
     }
 
@@ -152,16 +157,7 @@ mod tests {
             sent.extend(text.as_bytes());
         }
         for size in [1, 7, 4_096, sent.len()] {
-            let (mut stream, mut lines) = (Stream::default(), Vec::new());
-            for piece in sent.chunks(size) {
-                stream.raw.extend_from_slice(piece);
-                let mut keep = |line: &[u8]| {
-                    lines.push(String::from_utf8_lossy(line).into_owned());
-                    Ok(())
-                };
-                stream.lines(&mut keep).unwrap();
-            }
-            assert_eq!(lines, texts, "pieces of {size}");
+            assert_eq!(lines(&sent, size), texts, "pieces of {size}");
         }
     }
 }
