@@ -9,7 +9,7 @@ use crate::listener::{Heard, Listener, connect_narrow};
 use crate::site::Site;
 use crate::stall::assert_within;
 
-fn submit_many(site: &Site, count: usize, task_type: &str, queue: &str) {
+pub(crate) fn submit_many(site: &Site, count: usize, task_type: &str, queue: &str) {
     let tasks: Vec<_> = (0..count).map(|_| json!({"type": task_type, "queue": queue})).collect();
     let reply = site.post("/api/v1/tasks/batch", &json!({ "tasks": tasks }));
     assert_eq!(reply.status, 201, "{reply:?}");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::events::flood;
+use crate::events::{flood, submit_many};
 use crate::listener::{Received, Socket, connect_narrow};
 use crate::site::Site;
 use crate::stall::assert_within;
@@ -108,6 +108,33 @@ fn a_socket_that_is_left_frees_its_place() {
     assert_eq!((site.engine.feed().sockets(), site.engine.feed().readers()), (1, 1));
     drop(socket);
     site.eventually("the place is free", || site.engine.feed().readers() == 0);
+}
+
+/// Whether a reader in whose way the end came was told so; then by where it is.
+fn is_told_of_the_end_in_the_middle() -> bool {
+    let site = Site::new();
+    let path = "/ws?kinds=task.*";
+    let mut socket = Socket::on(connect_narrow(site.address), path, "").unwrap();
+    let mut last = socket.expect();
+    for _ in 0..5 {
+        submit_many(&site, 2_000, &"n".repeat(128), &"n".repeat(128));
+    }
+    site.begin_shutdown();
+    let mut received = 0;
+    while let Received::Event(event) = socket.next() {
+        if event["type"] == "system.shutdown" {
+            assert_eq!(event["cursor"], last["cursor"], "behind what came, after {received}");
+            return received < 10_000;
+        }
+        (last, received) = (event, received + 1);
+    }
+    false
+}
+
+#[test]
+fn who_is_told_of_the_end_goes_on_where_it_was() {
+    // One that does not read in time is not told, and one that has everything was not in the middle.
+    assert!((0..5).any(|_| is_told_of_the_end_in_the_middle()));
 }
 
 #[test]
