@@ -179,6 +179,16 @@ impl Transaction {
         Ok(self.client()?.query_typed(sql, parameters).await?)
     }
 
+    /// Asks two things in one go.
+    pub(crate) async fn query_both(
+        &self,
+        one: (&str, &[Parameter<'_>]),
+        other: (&str, &[Parameter<'_>]),
+    ) -> Result<(Vec<Row>, Vec<Row>), Fault> {
+        let (one, other) = in_turn(self.query(one.0, one.1), self.query(other.0, other.1)).await;
+        Ok((one?, other?))
+    }
+
     pub(crate) async fn one(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Row, Fault> {
         let mut rows = self.query(sql, parameters).await?;
         rows.pop().ok_or_else(|| Fault::Corrupt("a row is missing that is always there".into()))

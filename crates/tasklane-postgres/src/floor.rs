@@ -13,10 +13,10 @@ use hashbrown::HashMap;
 use tasklane_core::{Priority, Timestamp, WorkerId};
 
 /// A task that becomes pending so much later than its place says is late.
-const LATE_AFTER: Duration = Duration::from_secs(2);
+const LATE_AFTER: Duration = Duration::from_millis(300);
 /// Floors are so much lower than what was claimed: the longest that a transaction usually takes, and
 /// what is not late yet.
-const MARGIN: Duration = Duration::from_secs(5);
+const MARGIN: Duration = Duration::from_secs(1);
 /// A clock that goes back further takes the floors along.
 const CLOCK_BACK_MAX: Duration = Duration::from_secs(1);
 /// Workers remembered at most.

@@ -1,6 +1,7 @@
 -- What servers do most, as functions: each connection of the database plans them once, whoever uses
 -- it, and a whole step is one message. They decide nothing. Plans are made for tables of any size: one
--- that is empty now may not be so in a second.
+-- that is empty now may not be so in a second. `LATERAL … LIMIT 1` says what is looked up for what: a table
+-- that seems empty would be read whole instead, with all rows in it that are gone.
 
 -- Locks workers that are known and not dead, and notes a sign of life. Then counts their leases, so
 -- that claims under way together do not share room. None is older than `floors` say, as far as is
@@ -164,6 +165,12 @@ BEGIN
                         AND p.priority = base AND NOT p.late AND p.ready_at >= base_floors[base + 1]
                         ORDER BY p.ready_at, p.sequence LIMIT 1), never)
                     FROM generate_series(0, 3) AS base);
+                -- Rows that are gone are passed only once.
+                FOR r IN first..total LOOP
+                    IF streams[r] = of_stream AND oldest[priorities[r] + 1] < never THEN
+                        floors[r] := oldest[priorities[r] + 1];
+                    END IF;
+                END LOOP;
             END IF;
         END IF;
         fresh := '{}';
@@ -196,7 +203,7 @@ BEGIN
                     AND p.ready_at > greatest(afters[fresh[1]], floors[fresh[1]] - 1)
                     AND p.id <> ALL(beside)
                     ORDER BY p.ready_at, p.sequence LIMIT quota FOR UPDATE SKIP LOCKED
-                ) p JOIN task t ON t.id = p.id
+                ) p CROSS JOIN LATERAL (SELECT * FROM task t WHERE t.id = p.id LIMIT 1) t
                 ORDER BY p.ready_at, p.sequence;
             GET DIAGNOSTICS found_now = ROW_COUNT;
             quota := quota - found_now;
@@ -237,7 +244,7 @@ BEGIN
                     FROM (
                         SELECT p.* FROM pend p WHERE p.id = ANY(picked)
                         ORDER BY p.ready_at, p.sequence LIMIT quota FOR UPDATE SKIP LOCKED
-                    ) p JOIN task t ON t.id = p.id
+                    ) p CROSS JOIN LATERAL (SELECT * FROM task t WHERE t.id = p.id LIMIT 1) t
                     ORDER BY p.ready_at, p.sequence;
                 GET DIAGNOSTICS found_now = ROW_COUNT;
                 quota := quota - found_now;
@@ -252,26 +259,14 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- Writes what has become of tasks: each table's rows as columns. What leaves a table goes before
--- what enters one, so that a row is changed by leaving and entering again. Leases that are guarded were
--- not read: they have to be of these versions, of which no two leases have the same, and of these
--- tokens: a failover that loses commits may give a number again. At the end of a transaction, what it
--- tells and what it counted.
+-- Writes what has become of tasks. What leaves a table goes before what enters one, so that a row is
+-- changed by leaving and entering again. Leases that are guarded were not read: they have to be of these
+-- versions, of which no two leases have the same, and of these tokens: a failover that loses commits may
+-- give a number again. At the end of a transaction, what it tells and what it counted.
 CREATE OR REPLACE FUNCTION put(
-    leave_pend uuid[], leave_wait uuid[], leave_lease uuid[], guarded uuid[], guards bigint[], tokens uuid[],
-    task_id uuid[], task_lane integer[], task_bytes integer[], task_ordering text[],
-        task_spec bytea[], task_payload bytea[],
-    pend_id uuid[], pend_queue integer[], pend_lane integer[], pend_priority smallint[],
-        pend_ready_at bigint[], pend_sequence bigint[], pend_expires_at bigint[],
-        pend_withheld_from uuid[], pend_withheld_until bigint[], pend_bytes integer[],
-        pend_late boolean[], pend_record bytea[],
-    wait_id uuid[], wait_due_at bigint[], wait_expires_at bigint[], wait_record bytea[],
-    lease_id uuid[], lease_worker uuid[], lease_token uuid[], lease_cancelling boolean[],
-        lease_claimed_at bigint[], lease_version bigint[], lease_since bigint[], lease_ends_at bigint[],
-        lease_limit_at bigint[], lease_running boolean[], lease_record bytea[],
-    ended_id uuid[], ended_state smallint[], ended_queue integer[], ended_priority smallint[],
-        ended_at bigint[], ended_number bigint[], ended_record bytea[], ended_result bytea[],
-    trail_id uuid[], trail_sequence bigint[], trail_entry bytea[],
+    leave_pend uuid[], leave_wait uuid[], leave_lease uuid[],
+    guarded uuid[], guards bigint[], tokens uuid[],
+    new_task task[], new_pend pend[], new_wait wait[], new_lease lease[], ended ended[], new_trail trail[],
     told_at bigint, told_count integer, told_events bytea, told_origin bigint,
         told_claimable bigint, told_lanes integer[],
     counted_queue integer[], counted_lane integer[], counted_priority smallint[],
@@ -294,44 +289,22 @@ BEGIN
     IF cardinality(leave_pend) > 0 THEN DELETE FROM pend WHERE id = ANY(leave_pend); END IF;
     IF cardinality(leave_wait) > 0 THEN DELETE FROM wait WHERE id = ANY(leave_wait); END IF;
     IF cardinality(leave_lease) > 0 THEN DELETE FROM lease WHERE id = ANY(leave_lease); END IF;
-    IF cardinality(task_id) > 0 THEN
-        INSERT INTO task(id, lane, bytes, ordering, spec, payload)
-        SELECT * FROM unnest(task_id, task_lane, task_bytes, task_ordering, task_spec, task_payload)
-            AS new(id) ORDER BY id;
+    IF cardinality(new_task) > 0 THEN
+        INSERT INTO task SELECT * FROM unnest(new_task) ORDER BY id;
     END IF;
-    IF cardinality(pend_id) > 0 THEN
-        INSERT INTO pend(id, queue, lane, priority, ready_at, sequence, expires_at, withheld_from,
-            withheld_until, bytes, late, record)
-        SELECT * FROM unnest(pend_id, pend_queue, pend_lane, pend_priority, pend_ready_at,
-            pend_sequence, pend_expires_at, pend_withheld_from, pend_withheld_until, pend_bytes,
-            pend_late, pend_record);
-    END IF;
-    IF cardinality(wait_id) > 0 THEN
-        INSERT INTO wait(id, due_at, expires_at, record)
-        SELECT * FROM unnest(wait_id, wait_due_at, wait_expires_at, wait_record);
-    END IF;
-    IF cardinality(lease_id) > 0 THEN
-        INSERT INTO lease(id, worker, token, cancelling, claimed_at, version, since, ends_at,
-            limit_at, running, record)
-        SELECT * FROM unnest(lease_id, lease_worker, lease_token, lease_cancelling,
-            lease_claimed_at, lease_version, lease_since, lease_ends_at, lease_limit_at,
-            lease_running, lease_record);
-    END IF;
-    IF cardinality(ended_id) > 0 THEN
+    IF cardinality(new_pend) > 0 THEN INSERT INTO pend SELECT * FROM unnest(new_pend); END IF;
+    IF cardinality(new_wait) > 0 THEN INSERT INTO wait SELECT * FROM unnest(new_wait); END IF;
+    IF cardinality(new_lease) > 0 THEN INSERT INTO lease SELECT * FROM unnest(new_lease); END IF;
+    IF cardinality(ended) > 0 THEN
         -- A task that ends takes what it is along.
-        INSERT INTO history(id, state, queue, lane, priority, ended_at, ended_number, bytes,
-            ordering, spec, payload, record, result)
-        SELECT t.id, e.state, e.queue, t.lane, e.priority, e.at, e.number, t.bytes, t.ordering,
-               t.spec, t.payload, e.record, e.result
-        FROM unnest(ended_id, ended_state, ended_queue, ended_priority, ended_at, ended_number,
-            ended_record, ended_result) AS e(id, state, queue, priority, at, number, record, result)
-        JOIN task t ON t.id = e.id;
-        DELETE FROM task WHERE id = ANY(ended_id);
+        INSERT INTO history(id, state, queue, lane, priority, ended_at, ended_number, bytes, ordering,
+            spec, payload, record, result)
+        SELECT e.id, e.state, e.queue, t.lane, e.priority, e.ended_at, e.ended_number, t.bytes, t.ordering,
+            t.spec, t.payload, e.record, e.result
+        FROM unnest(ended) AS e CROSS JOIN LATERAL (SELECT * FROM task t WHERE t.id = e.id LIMIT 1) t;
+        DELETE FROM task WHERE id = ANY(ARRAY(SELECT e.id FROM unnest(ended) AS e));
     END IF;
-    IF cardinality(trail_id) > 0 THEN
-        INSERT INTO trail(id, sequence, entry)
-        SELECT * FROM unnest(trail_id, trail_sequence, trail_entry);
-    END IF;
+    IF cardinality(new_trail) > 0 THEN INSERT INTO trail SELECT * FROM unnest(new_trail); END IF;
     IF told_at IS NOT NULL THEN
         INSERT INTO outbox(at, count, events, origin, claimable, lanes, counted_queue, counted_lane,
             counted_priority, counted_state, change)

@@ -6,18 +6,32 @@ use tokio_postgres::types::Type;
 
 use crate::connection::{Pool, Transaction, quoted};
 use crate::fault::Fault;
+use crate::session::RowTypes;
 use crate::system::SharedRandom;
 
 /// What each version adds to the one before. A program brings a store forward to the last.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("schema.sql"), include_str!("request.sql"), include_str!("function.sql")];
+/// Functions are made anew by the last, whatever they were before.
+const MIGRATIONS: [&str; 4] = [
+    include_str!("schema.sql"),
+    include_str!("request.sql"),
+    "",
+    concat!(include_str!("packed.sql"), include_str!("function.sql")),
+];
 
-/// Brings the tables to this program's version. Servers that start together wait for one another.
-pub(crate) async fn migrate(pool: &Pool, schema: &str, random: &SharedRandom) -> Result<(), Fault> {
+/// Brings the tables to this program's version, and tells the types of their rows. Servers that start
+/// together wait for one another.
+pub(crate) async fn migrate(
+    pool: &Pool,
+    schema: &str,
+    random: &SharedRandom,
+) -> Result<RowTypes, Fault> {
     let transaction = pool.write().await?;
-    let outcome = migrate_in(&transaction, schema, random).await;
-    match outcome {
-        Ok(()) => transaction.commit().await,
+    let outcome = async {
+        migrate_in(&transaction, schema, random).await?;
+        RowTypes::read(&transaction).await
+    };
+    match outcome.await {
+        Ok(types) => transaction.commit().await.map(|()| types),
         Err(fault) => {
             transaction.roll_back().await;
             Err(fault)

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::Session;
 use super::change::Home;
+use super::look::SERVED;
 use super::stream::{Head, Next, Streams};
 use crate::fault::Fault;
 use crate::rows::{self, worker_id, worker_uuid};
@@ -79,7 +80,7 @@ impl Session<'_> {
 
     /// Locks workers that are known and not dead, and notes a sign of life; those that were heard
     /// already are. Their leases are counted after that, so that claims under way together do not
-    /// share room.
+    /// share room. In the same go, asks how queues are to be served.
     pub(crate) async fn hear(&mut self, requests: &[ClaimRequest]) -> Result<(), Fault> {
         let mut wanted: Vec<WorkerId> = requests
             .iter()
@@ -100,7 +101,10 @@ impl Session<'_> {
             (&floors as _, Type::INT8_ARRAY),
             (&now as _, Type::INT8),
         ];
-        for row in self.transaction.query("SELECT * FROM hear($1, $2, $3)", &parameters).await? {
+        let hear = ("SELECT * FROM hear($1, $2, $3)", &parameters[..]);
+        let (heard, served) = self.transaction.query_both(hear, (SERVED, &[])).await?;
+        self.served = Some(served);
+        for row in heard {
             let worker = worker_id(row.get(0));
             let (spec, state) = codec::decode_worker(row.get(1))?;
             self.shared.floors.note_leases(worker, row.get(4), self.now);

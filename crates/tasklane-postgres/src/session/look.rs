@@ -20,6 +20,9 @@ use crate::rows::{self, time, worker_id};
 /// Lanes that are looked at one by one; of more, those that have tasks are found first.
 const LANES_AT_ONCE: usize = 64;
 
+/// How queues are to be served, and the last lane.
+pub(super) const SERVED: &str = "SELECT * FROM served()";
+
 /// The lanes that have pending tasks, by steps down the index.
 pub(crate) const FRONTS: &str = "
     WITH RECURSIVE front AS (
@@ -242,9 +245,13 @@ impl Session<'_> {
     }
 
     /// How queues are to be served, as it is now; and makes sure that their lanes are known.
-    pub(super) async fn queue_settings(&self) -> Result<HashMap<i32, QueueSettings>, Fault> {
+    pub(super) async fn queue_settings(&mut self) -> Result<HashMap<i32, QueueSettings>, Fault> {
+        let served = match self.served.take() {
+            Some(served) => served,
+            None => self.transaction.query(SERVED, &[]).await?,
+        };
         let mut settings = HashMap::new();
-        for row in self.transaction.query("SELECT * FROM served()", &[]).await? {
+        for row in served {
             match row.get::<_, Option<&[u8]>>(1) {
                 Some(packed) => {
                     settings.insert(row.get(0), codec::decode_queue(packed)?);

@@ -13,6 +13,7 @@ mod load;
 mod look;
 mod number;
 mod overdue;
+mod packed;
 mod prune;
 mod queue;
 mod renew;
@@ -27,6 +28,7 @@ mod write;
 use hashbrown::HashMap;
 use tasklane_core::{Random, Rotation, Sequence, Stamp, TaskId, Timestamp, WorkerId};
 use tasklane_store::{Subject as Told, codec};
+use tokio_postgres::Row;
 
 use crate::connection::Transaction;
 use crate::fault::Fault;
@@ -39,6 +41,7 @@ use key::Line;
 pub(crate) use look::FRONTS;
 use number::Numbers;
 pub(crate) use overdue::Looked;
+pub(crate) use packed::RowTypes;
 pub(crate) use room::WAITING;
 pub(crate) use write::LastPut;
 
@@ -58,6 +61,8 @@ pub(crate) struct Session<'s> {
     numbers: Numbers,
     /// Workers that were heard, with their leases as they are by now.
     heard: HashMap<WorkerId, Claimer>,
+    /// How queues are to be served, as far as that was asked.
+    served: Option<Vec<Row>>,
     events: Vec<u8>,
     /// Queue, lane, priority, state: by how many.
     counts: HashMap<(i32, i32, u8, u8), i64>,
@@ -104,6 +109,7 @@ impl<'s> Session<'s> {
             made: HashMap::new(),
             numbers,
             heard: HashMap::new(),
+            served: None,
             events: Vec::new(),
             counts: HashMap::new(),
             outcome: Written::default(),

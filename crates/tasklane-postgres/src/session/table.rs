@@ -1,14 +1,15 @@
-//! Rows to be written, by table, as columns: a statement takes all rows of a kind at once.
+//! Rows to be written, by table: a statement takes all rows of a kind at once.
 
 use std::error::Error;
 
 use bytes::{Bytes, BytesMut};
-use tasklane_core::{Entry, State, StateName, TaskId, Timestamp};
+use tasklane_core::{Entry, OrderingKey, State, StateName, TaskId, Timestamp};
 use tasklane_store::codec;
 use tokio_postgres::types::{IsNull, ToSql, Type, accepts, to_sql_checked};
 use uuid::Uuid;
 
 use super::change::{Home, Subject};
+use super::packed::Packed;
 use crate::connection::Parameter;
 use crate::floor::is_late;
 use crate::rows::{uuid, worker_uuid};
@@ -51,59 +52,7 @@ macro_rules! columns {
     };
 }
 
-columns!(TaskRows {
-    id: Uuid = UUID_ARRAY,
-    lane: i32 = INT4_ARRAY,
-    bytes: i32 = INT4_ARRAY,
-    ordering: Option<Box<str>> = TEXT_ARRAY,
-    spec: Vec<u8> = BYTEA_ARRAY,
-    payload: Option<Blob> = BYTEA_ARRAY,
-});
 columns!(BodyRows { id: Uuid = UUID_ARRAY, payload: Blob = BYTEA_ARRAY });
-columns!(PendRows {
-    id: Uuid = UUID_ARRAY,
-    queue: i32 = INT4_ARRAY,
-    lane: i32 = INT4_ARRAY,
-    priority: i16 = INT2_ARRAY,
-    ready_at: i64 = INT8_ARRAY,
-    sequence: i64 = INT8_ARRAY,
-    expires_at: Option<i64> = INT8_ARRAY,
-    withheld_from: Option<Uuid> = UUID_ARRAY,
-    withheld_until: Option<i64> = INT8_ARRAY,
-    bytes: i32 = INT4_ARRAY,
-    late: bool = BOOL_ARRAY,
-    record: Option<Vec<u8>> = BYTEA_ARRAY,
-});
-columns!(WaitRows {
-    id: Uuid = UUID_ARRAY,
-    due_at: Option<i64> = INT8_ARRAY,
-    expires_at: Option<i64> = INT8_ARRAY,
-    record: Option<Vec<u8>> = BYTEA_ARRAY,
-});
-columns!(LeaseRows {
-    id: Uuid = UUID_ARRAY,
-    worker: Uuid = UUID_ARRAY,
-    token: Uuid = UUID_ARRAY,
-    cancelling: bool = BOOL_ARRAY,
-    claimed_at: i64 = INT8_ARRAY,
-    version: i64 = INT8_ARRAY,
-    since: i64 = INT8_ARRAY,
-    ends_at: i64 = INT8_ARRAY,
-    limit_at: i64 = INT8_ARRAY,
-    running: bool = BOOL_ARRAY,
-    record: Vec<u8> = BYTEA_ARRAY,
-});
-columns!(EndedRows {
-    id: Uuid = UUID_ARRAY,
-    state: i16 = INT2_ARRAY,
-    queue: i32 = INT4_ARRAY,
-    priority: i16 = INT2_ARRAY,
-    ended_at: i64 = INT8_ARRAY,
-    ended_number: i64 = INT8_ARRAY,
-    record: Vec<u8> = BYTEA_ARRAY,
-    result: Option<Blob> = BYTEA_ARRAY,
-});
-columns!(TrailRows { id: Uuid = UUID_ARRAY, sequence: i64 = INT8_ARRAY, entry: Vec<u8> = BYTEA_ARRAY, });
 columns!(CountRows {
     queue: i32 = INT4_ARRAY,
     lane: i32 = INT4_ARRAY,
@@ -111,28 +60,6 @@ columns!(CountRows {
     state: i16 = INT2_ARRAY,
     change: i64 = INT8_ARRAY,
 });
-
-impl TrailRows {
-    pub(super) fn add(&mut self, id: TaskId, entry: &Entry) {
-        self.id.push(uuid(id));
-        self.sequence.push(entry.stamp.sequence.0 as i64);
-        self.entry.push(codec::encode_entry(entry));
-    }
-}
-
-impl EndedRows {
-    fn add(&mut self, subject: &Subject, state: StateName, record: Vec<u8>) {
-        let ended = subject.task.state.ended().unwrap_or_default();
-        self.id.push(uuid(subject.task.id));
-        self.state.push(state.index() as i16);
-        self.queue.push(subject.queue);
-        self.priority.push(subject.task.spec.priority.number().into());
-        self.ended_at.push(ended.at.as_micros());
-        self.ended_number.push(ended.sequence.0 as i64);
-        self.record.push(record);
-        self.result.push(subject.result.clone().map(Blob));
-    }
-}
 
 /// All that a flush writes.
 #[derive(Debug, Default)]
@@ -146,19 +73,21 @@ pub(super) struct Rows {
     pub(super) leave_history: Vec<Uuid>,
     pub(super) revived: Vec<Uuid>,
     pub(super) discarded: Vec<Uuid>,
-    pub(super) task: TaskRows,
+    pub(super) task: Packed,
     pub(super) body: BodyRows,
-    pub(super) pend: PendRows,
-    pub(super) wait: WaitRows,
-    pub(super) lease: LeaseRows,
-    pub(super) ended: EndedRows,
-    pub(super) ended_again: EndedRows,
-    pub(super) trail: TrailRows,
+    pub(super) pend: Packed,
+    pub(super) wait: Packed,
+    pub(super) lease: Packed,
+    pub(super) ended: Packed,
+    pub(super) ended_again: Packed,
+    pub(super) trail: Packed,
+    /// Tasks that have entries in it.
+    pub(super) trailed: Vec<Uuid>,
 }
 
 impl Rows {
     /// Whether nothing is left for the statement that writes what has become of tasks.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(super) const fn is_empty(&self) -> bool {
         self.leave_pend.is_empty()
             && self.leave_wait.is_empty()
             && self.leave_lease.is_empty()
@@ -206,11 +135,20 @@ impl Rows {
             Home::Wait => self.wait(subject, (!is_fresh).then(record)),
             Home::Lease => self.lease(subject, record()),
             Home::History(state) if matches!(from, Home::History(_)) => {
-                self.ended_again.add(subject, state, record());
+                end(&mut self.ended_again, subject, state, record());
             }
-            Home::History(state) => self.ended.add(subject, state, record()),
+            Home::History(state) => end(&mut self.ended, subject, state, record()),
             Home::Nowhere => {}
         }
+    }
+
+    pub(super) fn trail(&mut self, id: TaskId, entry: &Entry) {
+        let id = uuid(id);
+        self.trailed.push(id);
+        let sequence = entry.stamp.sequence.0 as i64;
+        self.trail.add(|row| {
+            row.cell(id).cell(sequence).cell(codec::encode_entry(entry));
+        });
     }
 
     fn leave_lease(&mut self, subject: &Subject) {
@@ -229,13 +167,12 @@ impl Rows {
         let (id, task) = (uuid(subject.task.id), &subject.task);
         let payload = subject.payload.clone().unwrap_or_default();
         let is_inline = payload.len() <= INLINE_BYTES_MAX;
-        self.task.id.push(id);
-        self.task.lane.push(subject.lane);
-        self.task.bytes.push(subject.bytes);
-        self.task.ordering.push(task.spec.ordering_key.as_ref().map(|key| key.as_str().into()));
-        let spec = codec::encode_spec(Vec::new(), &task.spec, &task.admission, subject.digest);
-        self.task.spec.push(spec);
-        self.task.payload.push(is_inline.then(|| Blob(payload.clone())));
+        self.task.add(|row| {
+            row.cell(id).cell(subject.lane).cell(subject.bytes);
+            row.cell(task.spec.ordering_key.as_ref().map(OrderingKey::as_str));
+            row.cell(codec::encode_spec(Vec::new(), &task.spec, &task.admission, subject.digest));
+            row.cell(is_inline.then(|| payload.clone()));
+        });
         if !is_inline {
             self.body.id.push(id);
             self.body.payload.push(Blob(payload));
@@ -245,46 +182,47 @@ impl Rows {
     fn pend(&mut self, subject: &Subject, now: Timestamp, record: Option<Vec<u8>>) {
         let task = &subject.task;
         let State::Pending { withheld } = task.state else { return };
-        self.pend.id.push(uuid(task.id));
-        self.pend.queue.push(subject.queue);
-        self.pend.lane.push(subject.lane);
-        self.pend.priority.push(task.spec.priority.number().into());
-        self.pend.ready_at.push(task.place.ready_at.as_micros());
-        self.pend.sequence.push(task.place.sequence.0 as i64);
-        self.pend.expires_at.push(task.expires_at.map(Timestamp::as_micros));
-        self.pend.withheld_from.push(withheld.map(|held| worker_uuid(held.worker)));
-        self.pend.withheld_until.push(withheld.map(|held| held.until.as_micros()));
-        self.pend.bytes.push(subject.bytes);
-        self.pend.late.push(is_late(task.place.ready_at, now));
-        self.pend.record.push(record);
+        self.pend.add(|row| {
+            row.cell(uuid(task.id)).cell(subject.queue).cell(subject.lane);
+            row.cell(i16::from(task.spec.priority.number()));
+            row.cell(task.place.ready_at.as_micros()).cell(task.place.sequence.0 as i64);
+            row.cell(task.expires_at.map(Timestamp::as_micros));
+            row.cell(withheld.map(|held| worker_uuid(held.worker)));
+            row.cell(withheld.map(|held| held.until.as_micros()));
+            row.cell(subject.bytes).cell(is_late(task.place.ready_at, now)).cell(record);
+        });
     }
 
     fn wait(&mut self, subject: &Subject, record: Option<Vec<u8>>) {
         let task = &subject.task;
-        self.wait.id.push(uuid(task.id));
-        self.wait.due_at.push(task.state.due_at().map(Timestamp::as_micros));
-        self.wait.expires_at.push(task.expires_at.map(Timestamp::as_micros));
-        self.wait.record.push(record);
+        self.wait.add(|row| {
+            row.cell(uuid(task.id));
+            row.cell(task.state.due_at().map(Timestamp::as_micros));
+            row.cell(task.expires_at.map(Timestamp::as_micros)).cell(record);
+        });
     }
 
     fn lease(&mut self, subject: &Subject, record: Vec<u8>) {
-        let Some(lease) = subject.task.state.lease() else { return };
-        self.lease.id.push(uuid(subject.task.id));
-        self.lease.worker.push(worker_uuid(lease.worker));
-        self.lease.token.push(Uuid::from_bytes(*lease.token.as_bytes()));
-        self.lease.cancelling.push(lease.cancel_requested.is_some());
-        self.lease.claimed_at.push(subject.lease.claimed_at.as_micros());
-        self.lease.version.push(subject.lease.version.0 as i64);
-        self.lease.since.push(subject.lease.since);
-        self.lease.ends_at.push(subject.lease.ends_at.as_micros());
-        self.lease.limit_at.push(subject.lease.limit_at.as_micros());
-        self.lease.running.push(subject.lease_is_running());
-        self.lease.record.push(record);
+        let Some(held) = subject.task.state.lease() else { return };
+        let (id, lease) = (uuid(subject.task.id), &subject.lease);
+        self.lease.add(|row| {
+            row.cell(id).cell(worker_uuid(held.worker));
+            row.cell(Uuid::from_bytes(*held.token.as_bytes()));
+            row.cell(held.cancel_requested.is_some());
+            row.cell(lease.claimed_at.as_micros()).cell(lease.version.0 as i64);
+            row.cell(lease.since).cell(lease.ends_at.as_micros());
+            row.cell(lease.limit_at.as_micros());
+            row.cell(matches!(subject.task.state, State::Running(_))).cell(record);
+        });
     }
 }
 
-impl Subject {
-    const fn lease_is_running(&self) -> bool {
-        matches!(self.task.state, State::Running(_))
-    }
+fn end(rows: &mut Packed, subject: &Subject, state: StateName, record: Vec<u8>) {
+    let ended = subject.task.state.ended().unwrap_or_default();
+    rows.add(|row| {
+        row.cell(uuid(subject.task.id)).cell(state.index() as i16).cell(subject.queue);
+        row.cell(i16::from(subject.task.spec.priority.number()));
+        row.cell(ended.at.as_micros()).cell(ended.sequence.0 as i64);
+        row.cell(record).cell(subject.result.clone());
+    });
 }

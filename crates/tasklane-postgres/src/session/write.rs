@@ -1,15 +1,14 @@
 //! Writing what has changed: one statement for nearly all of it.
 
-use std::sync::LazyLock;
-
 use hashbrown::HashMap;
 use tasklane_core::{Random, Sequence, TaskId, limits};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::change::{Home, Subject};
+use super::packed::RowTypes;
 use super::room::IS_WAITING;
-use super::table::{CountRows, Rows, TrailRows};
+use super::table::{CountRows, Rows};
 use super::{Session, Woken};
 use crate::connection::Parameter;
 use crate::fault::Fault;
@@ -18,12 +17,10 @@ use crate::rows::uuid;
 /// Entries of trails in a transaction, up to which it is worth a look at each.
 const SMALL: usize = 64;
 
-/// The statement that writes what has become of tasks, with as many parameters as it takes.
-static PUT: LazyLock<String> = LazyLock::new(|| {
-    let count = LastPut::default().parameters().len();
-    let parameters: Vec<String> = (1..=count).map(|nth| format!("${nth}")).collect();
-    format!("SELECT put({})", parameters.join(", "))
-});
+/// The statement that writes what has become of tasks.
+const PUT: &str =
+    "SELECT put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+                              $18, $19, $20, $21, $22, $23)";
 
 /// What is written last, together with the commit.
 #[derive(Debug, Default)]
@@ -50,11 +47,11 @@ impl LastPut {
         Self { rows, told: told.unwrap_or_default() }
     }
 
-    pub(crate) fn sql() -> &'static str {
-        &PUT
+    pub(crate) const fn sql() -> &'static str {
+        PUT
     }
 
-    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
+    pub(crate) fn parameters(&self, types: &RowTypes) -> Vec<Parameter<'_>> {
         let Self { rows, told } = self;
         let mut parameters: Vec<Parameter<'_>> = vec![
             (&rows.leave_pend, Type::UUID_ARRAY),
@@ -63,13 +60,13 @@ impl LastPut {
             (&rows.guarded, Type::UUID_ARRAY),
             (&rows.guards, Type::INT8_ARRAY),
             (&rows.tokens, Type::UUID_ARRAY),
+            (&rows.task, types.task.clone()),
+            (&rows.pend, types.pend.clone()),
+            (&rows.wait, types.wait.clone()),
+            (&rows.lease, types.lease.clone()),
+            (&rows.ended, types.ended.clone()),
+            (&rows.trail, types.trail.clone()),
         ];
-        parameters.extend(rows.task.parameters());
-        parameters.extend(rows.pend.parameters());
-        parameters.extend(rows.wait.parameters());
-        parameters.extend(rows.lease.parameters());
-        parameters.extend(rows.ended.parameters());
-        parameters.extend(rows.trail.parameters());
         let telling: [Parameter<'_>; 6] = [
             (&told.at, Type::INT8),
             (&told.count, Type::INT4),
@@ -89,7 +86,7 @@ impl Session<'_> {
     pub(crate) async fn flush(&mut self) -> Result<(), Fault> {
         let put = LastPut::new(self.gather().await?, None);
         if !put.rows.is_empty() {
-            self.transaction.execute(LastPut::sql(), &put.parameters()).await?;
+            self.transaction.execute(LastPut::sql(), &put.parameters(&self.shared.types)).await?;
         }
         Ok(())
     }
@@ -120,7 +117,7 @@ impl Session<'_> {
                 entry
             });
             if !subject.is_discarded {
-                numbered.for_each(|entry| rows.trail.add(*id, &entry));
+                numbered.for_each(|entry| rows.trail(*id, &entry));
             }
             rows.add(&subject, self.now);
             subject.home =
@@ -159,24 +156,23 @@ impl Session<'_> {
         if !rows.ended_again.is_empty() {
             let sql = "UPDATE history h SET state = e.state, priority = e.priority,
                            ended_at = e.ended_at, ended_number = e.ended_number, record = e.record
-                       FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
-                           AS e(id, state, queue, priority, ended_at, ended_number, record, result)
-                       WHERE h.id = e.id";
-            self.transaction.execute(sql, &rows.ended_again.parameters()).await?;
+                       FROM unnest($1) AS e WHERE h.id = e.id";
+            let parameters = [(&rows.ended_again as _, self.shared.types.ended.clone())];
+            self.transaction.execute(sql, &parameters).await?;
         }
-        self.cut_trails(&rows.trail).await
+        self.cut_trails(&rows.trailed).await
     }
 
     /// Looking by chance is enough to keep a bound on trails: of a small transaction at all of it, for
     /// a task that everything happens to, of a large one at a few. Eight times as rarely as a small one
     /// is written, a task is missed two hundred times in a row once in 10¹¹.
-    async fn cut_trails(&self, trail: &TrailRows) -> Result<(), Fault> {
+    async fn cut_trails(&self, trailed: &[Uuid]) -> Result<(), Fault> {
         let mut random = self.random();
         let mut chance = |of: u64| random.next_u64().is_multiple_of(of);
-        let mut looked: Vec<Uuid> = if trail.id.len() > SMALL {
-            trail.id.iter().filter(|_| chance(64)).copied().collect()
+        let mut looked: Vec<Uuid> = if trailed.len() > SMALL {
+            trailed.iter().filter(|_| chance(64)).copied().collect()
         } else if chance(8) {
-            trail.id.clone()
+            trailed.to_vec()
         } else {
             return Ok(());
         };

@@ -2,6 +2,7 @@
 
 mod contract;
 mod floors;
+mod ids;
 mod listen;
 mod partitions;
 mod sequence;
@@ -15,13 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tasklane_core::lifecycle::Rules;
-use tasklane_core::{Clock, Rotation, TaskId, Timestamp};
+use tasklane_core::{Clock, Rotation, Timestamp};
 use tasklane_store::{Answer, StoreError, Tally};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio_postgres::types::Type;
-use uuid::Uuid;
 
 use crate::address::Address;
 use crate::connection::{Pool, Transaction};
@@ -33,7 +32,7 @@ use crate::lanes::{Lanes, Takers};
 use crate::options::Options;
 use crate::rows::time;
 use crate::schema;
-use crate::session::{LastPut, Looked, Session};
+use crate::session::{LastPut, Looked, RowTypes, Session};
 use crate::system::{self, SharedRandom};
 use crate::view::View;
 use floors::keep_floors;
@@ -49,12 +48,12 @@ const TRIES: u32 = 12;
 const LOCK_TRIES: u32 = 4;
 /// How often something is looked at whose connection is lost meanwhile.
 pub(super) const LOOK_TRIES: u32 = 4;
-/// An id so far ahead was chosen by somebody else.
-const OWN_IDS_AHEAD: Duration = Duration::from_secs(86_400);
 
 /// What all calls share.
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
+    /// Of the rows that are written.
+    pub(crate) types: RowTypes,
     pub(crate) lanes: Lanes,
     pub(crate) rules: Rules,
     pub(crate) random: SharedRandom,
@@ -108,20 +107,6 @@ impl Shared {
                 time(here.saturating_add(self.ahead.load(Ordering::Relaxed)))
             }
         }
-    }
-
-    /// A fresh id. Those made here rise even when the clock does not.
-    pub(crate) fn new_id(&self, now: Timestamp) -> TaskId {
-        let mut last = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
-        let clock = u64::try_from(now.as_millis()).unwrap_or_default();
-        let (millis, counter) = *last;
-        // Twenty bits of it are in an id.
-        *last = match clock > millis {
-            true => (clock, 0),
-            false if counter + 1 >= 1 << 20 => (millis + 1, 0),
-            false => (millis, counter + 1),
-        };
-        TaskId::generate(last.0, last.1, &mut &self.random)
     }
 
     pub(crate) fn rotation(&self) -> Rotation<i32> {
@@ -183,7 +168,7 @@ impl Shared {
         match outcome.await {
             Ok((value, (written, last))) => {
                 self.signals.commits();
-                let parameters = last.as_ref().map(LastPut::parameters);
+                let parameters = last.as_ref().map(|last| last.parameters(&self.types));
                 let last = parameters.as_deref().map(|parameters| (LastPut::sql(), parameters));
                 if let Err(fault) = transaction.commit_with(last).await {
                     self.signals.failed();
@@ -289,8 +274,11 @@ impl PostgresStore {
     async fn start(address: Address, options: &Options) -> Result<Self, Fault> {
         let random = SharedRandom::default();
         let origin = (tasklane_core::Random::next_u64(&mut &random) >> 1) as i64;
+        let pool = Pool::open(&address, options).await?;
+        let types = schema::migrate(&pool, &options.schema, &random).await?;
         let shared = Arc::new(Shared {
-            pool: Pool::open(&address, options).await?,
+            pool,
+            types,
             lanes: Lanes::default(),
             rules: options.rules,
             random,
@@ -313,7 +301,6 @@ impl PostgresStore {
             commit_events: Tally::default(),
             trouble: Mutex::default(),
         });
-        schema::migrate(&shared.pool, &options.schema, &shared.random).await?;
         shared.find_last_id().await?;
         shared.sequence_all().await?;
         let beside = [
@@ -365,27 +352,6 @@ impl PostgresStore {
 impl Drop for PostgresStore {
     fn drop(&mut self) {
         self.beside.iter().for_each(JoinHandle::abort);
-    }
-}
-
-impl Shared {
-    /// Ids go on from the last that a server made, though this one's clock may be behind.
-    async fn find_last_id(&self) -> Result<(), Fault> {
-        let transaction = self.pool.write().await?;
-        let now = self.clock_of(&transaction);
-        let millis = u64::try_from(now.plus(OWN_IDS_AHEAD).as_millis()).unwrap_or_default();
-        let most = Uuid::from_u64_pair(millis << 16, 0);
-        let sql = "SELECT id FROM ((SELECT id FROM task WHERE id < $1 ORDER BY id DESC LIMIT 1)
-                   UNION ALL (SELECT id FROM history WHERE id < $1 ORDER BY id DESC LIMIT 1)) ids
-                   ORDER BY id DESC LIMIT 1";
-        let found = transaction.query(sql, &[(&most, Type::UUID)]).await;
-        transaction.roll_back().await;
-        if let Some(row) = found?.first() {
-            let key = crate::rows::task_id(row.get(0))?.row_key().unsigned_abs();
-            let mut last = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
-            *last = (key >> 20, key & 0xF_FFFF);
-        }
-        Ok(())
     }
 }
 

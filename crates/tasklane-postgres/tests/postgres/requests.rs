@@ -263,6 +263,7 @@ fn tables_of_the_first_version_are_brought_forward() {
         client
             .batch_execute(
                 "DROP TABLE request; DROP FUNCTION submit, submit_batch, check_text, new_id, timeline;
+                 DROP TYPE ended CASCADE;
                  DELETE FROM meta WHERE name = 'timeline'; UPDATE meta SET value = 1 WHERE name = 'version'",
             )
             .await
