@@ -1,9 +1,9 @@
 //! Keeping the write-ahead log short without stalling the writer.
 //!
-//! A helper thread with a connection of its own copies most of the log back while the writer goes
-//! on; then the writer itself, between two groups, copies the few frames that came meanwhile,
-//! after which the log starts again from its beginning. Neither alone does it: the helper never
-//! catches up with a busy writer, and the writer alone would stall for the whole log (measured in
+//! A helper thread with a connection of its own copies the log back in small steps while the writer
+//! goes on; once it is long, the writer itself, between two groups, copies the few frames that came
+//! meanwhile, after which the log starts again from its beginning. Neither alone does it: the helper
+//! never catches up with a busy writer, and the writer alone would stall for the whole log (measured in
 //! docs/adr/0001-sqlite.md).
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,10 @@ use rusqlite::hooks::Wal;
 use super::Shared;
 use crate::fault::Fault;
 
-/// The log may grow to this before the helper begins.
+/// So much of the log the helper copies at a time. Each step ends with a sync of the database, and syncs of
+/// the log wait behind it: the more it writes, the longer.
+const STEP_BYTES: u64 = 1024 * 1024;
+/// The log may grow to this before the writer has it start again.
 const LOG_BYTES: u64 = 4 * 1024 * 1024;
 /// Beyond this the writer does not wait for the helper. Rather a stall than a log without end.
 pub(crate) const LOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -28,8 +31,9 @@ pub(crate) const LOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const READERS_MAX: Duration = Duration::from_millis(10);
 /// A page in the log with its header.
 const FRAME_BYTES: u64 = 4_096 + 24;
-/// How often the helper looks.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often the helper looks while there are commits, and while there are none.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+const LOOK_IDLY_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) struct Checkpointer {
     shared: Arc<Shared>,
@@ -56,16 +60,24 @@ impl Checkpointer {
         let helper = {
             let (commits, turn, log) = (commits.clone(), turn.clone(), log.clone());
             let shared = shared.clone();
-            let mut seen = 0;
+            let (mut seen, mut copied, mut pause) = (0, 0, LOOK_IDLY_EVERY);
             std::thread::Builder::new().name("tasklane-checkpoint".into()).spawn(move || {
-                while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-                    let now = commits.load(Ordering::Relaxed);
-                    if now == seen || log.bytes() <= LOG_BYTES {
+                while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                    let (now, length) = (commits.load(Ordering::Relaxed), log.bytes());
+                    pause = if now == seen { LOOK_IDLY_EVERY } else { LOOK_EVERY };
+                    seen = now;
+                    if length < copied {
+                        // It has started again.
+                        copied = 0;
+                    }
+                    if length < copied + STEP_BYTES {
                         continue;
                     }
-                    seen = now;
                     checkpoint(&connection, &shared);
-                    turn.store(true, Ordering::Release);
+                    copied = length;
+                    if length > LOG_BYTES {
+                        turn.store(true, Ordering::Release);
+                    }
                 }
             })
         };
