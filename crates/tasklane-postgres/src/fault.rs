@@ -78,6 +78,17 @@ impl Fault {
         self.is(&[&SqlState::LOCK_NOT_AVAILABLE])
     }
 
+    /// A type is not the one that was known when the store was opened: the tables were made anew since, by
+    /// a restore perhaps, and nothing that is remembered of them counts.
+    fn is_strange_type(&self) -> bool {
+        let Self::Postgres(error) = self else { return false };
+        let Some(error) = error.as_db_error() else { return false };
+        // Words for programmers, the same in every language.
+        let unknown = error.message().starts_with("cache lookup failed for type");
+        unknown && *error.code() == SqlState::INTERNAL_ERROR
+            || *error.code() == SqlState::DATATYPE_MISMATCH
+    }
+
     /// Its connection is of no use any more, though it works: what is there takes no writes.
     pub(crate) fn is_useless_connection(&self) -> bool {
         self.is(&[&SqlState::READ_ONLY_SQL_TRANSACTION])
@@ -124,6 +135,9 @@ impl Fault {
             Self::Unanswered => StoreError::OutcomeUnknown(text),
             // A commit that the database refused in words did not happen.
             Self::Commit(_) if self.code().is_none() => StoreError::OutcomeUnknown(text),
+            Self::Postgres(_) if self.is_strange_type() => StoreError::Unavailable(format!(
+                "the tables were made anew since this server was started: start it again ({text})"
+            )),
             Self::Postgres(_) | Self::Commit(_) => match self.code() {
                 Some(code) if *code == SqlState::DISK_FULL => StoreError::Full(text),
                 Some(code)

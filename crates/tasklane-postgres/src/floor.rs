@@ -17,8 +17,13 @@ const LATE_AFTER: Duration = Duration::from_millis(300);
 /// Floors are so much lower than what was claimed: the longest that a transaction usually takes, and
 /// what is not late yet.
 const MARGIN: Duration = Duration::from_secs(1);
+/// The same for leases, which nothing is compared with later: a server may take so long, with all that it
+/// waits for, from the time that it claims by to the end of its claim.
+const LEASE_MARGIN: Duration = Duration::from_secs(10);
+/// Floors go down by so much where they cannot be compared with what is there.
+const DOUBT: Duration = Duration::from_secs(5);
 /// A clock that goes back further takes the floors along.
-const CLOCK_BACK_MAX: Duration = Duration::from_secs(1);
+const CLOCK_BACK_MAX: Duration = Duration::from_millis(500);
 /// Workers remembered at most.
 const WORKERS_MAX: usize = 10_000;
 
@@ -49,6 +54,8 @@ pub(crate) struct Floors(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     latest: Timestamp,
+    /// How often a floor was lowered.
+    lowered: u64,
     places: HashMap<(i32, Priority), i64>,
     /// When the oldest lease was claimed that a worker holds.
     leases: HashMap<WorkerId, i64>,
@@ -70,9 +77,17 @@ impl Floors {
         self.with(|known| known.places.get(&(queue, priority)).copied().unwrap_or(i64::MIN + 1))
     }
 
-    /// What claims have left behind.
-    pub(crate) fn raise(&self, floors: &[Floor]) {
+    /// How often a floor was lowered: who claims by floors from before that has not seen all.
+    pub(crate) fn lowered(&self) -> u64 {
+        self.with(|known| known.lowered)
+    }
+
+    /// What claims have left behind that began when floors had been lowered so often.
+    pub(crate) fn raise(&self, floors: &[Floor], lowered: u64) {
         self.with(|known| {
+            if known.lowered != lowered {
+                return;
+            }
             for floor in floors {
                 let place = known.places.entry((floor.queue, floor.priority)).or_insert(floor.at);
                 *place = floor.at.max(*place);
@@ -83,9 +98,21 @@ impl Floors {
     /// What is there all the same.
     pub(crate) fn lower(&self, floor: Floor) {
         self.with(|known| {
-            if let Some(place) = known.places.get_mut(&(floor.queue, floor.priority)) {
-                *place = floor.at.min(*place);
+            let place = known.places.get_mut(&(floor.queue, floor.priority));
+            if let Some(place) = place.filter(|place| floor.at < **place) {
+                *place = floor.at;
+                known.lowered += 1;
             }
+        });
+    }
+
+    /// What is there could not be found out.
+    pub(crate) fn doubt(&self) {
+        self.with(|known| {
+            for place in known.places.values_mut() {
+                *place = Timestamp::from_micros(*place).minus(DOUBT).as_micros();
+            }
+            known.lowered += 1;
         });
     }
 
@@ -116,16 +143,12 @@ impl Floors {
             if known.leases.len() >= WORKERS_MAX {
                 known.leases.clear();
             }
-            known.leases.insert(worker, time_before(from));
+            let from = Timestamp::from_micros(from).minus(LEASE_MARGIN);
+            known.leases.insert(worker, from.as_micros());
         });
     }
 
     fn with<T>(&self, read: impl FnOnce(&mut Known) -> T) -> T {
         read(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-/// A transaction may have taken its time before it claimed.
-fn time_before(micros: i64) -> i64 {
-    Timestamp::from_micros(micros).minus(MARGIN).minus(MARGIN).as_micros()
 }

@@ -59,7 +59,8 @@ BEGIN
     RETURN QUERY
         SELECT t.id, t.lane, t.bytes, t.spec, 2::smallint, l.record, l.claimed_at, l.since, l.ends_at,
                l.limit_at, coalesce(a.renewals, 0), coalesce(a.renewed_until, 0), l.version
-        FROM lease l JOIN task t ON t.id = l.id LEFT JOIN alive a ON a.worker = l.worker
+        FROM lease l CROSS JOIN LATERAL (
+                SELECT t.id, t.lane, t.bytes, t.spec, t.ordering FROM task t WHERE t.id = l.id LIMIT 1) t LEFT JOIN alive a ON a.worker = l.worker
         WHERE l.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY l.id FOR UPDATE OF l;
     GET DIAGNOSTICS found_now = ROW_COUNT;
     missing := missing - found_now;
@@ -67,7 +68,8 @@ BEGIN
         RETURN QUERY
             SELECT t.id, t.lane, t.bytes, t.spec, 0::smallint, p.record, 0::bigint, 0::bigint,
                    0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint
-            FROM pend p JOIN task t ON t.id = p.id
+            FROM pend p CROSS JOIN LATERAL (
+                SELECT t.id, t.lane, t.bytes, t.spec, t.ordering FROM task t WHERE t.id = p.id LIMIT 1) t
             WHERE p.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY p.id
             FOR UPDATE OF p;
         GET DIAGNOSTICS found_now = ROW_COUNT;
@@ -77,7 +79,8 @@ BEGIN
         RETURN QUERY
             SELECT t.id, t.lane, t.bytes, t.spec, 1::smallint, w.record, 0::bigint, 0::bigint,
                    0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint
-            FROM wait w JOIN task t ON t.id = w.id
+            FROM wait w CROSS JOIN LATERAL (
+                SELECT t.id, t.lane, t.bytes, t.spec, t.ordering FROM task t WHERE t.id = w.id LIMIT 1) t
             WHERE w.id = ANY(ids) AND (keyed OR t.ordering IS NULL) ORDER BY w.id
             FOR UPDATE OF w;
     END IF;
@@ -157,7 +160,8 @@ BEGIN
             IF lanes IS NULL THEN
                 -- The oldest of each priority tells of most ranges whether they are empty.
                 FOR r IN first..total LOOP
-                    IF streams[r] = of_stream THEN base_floors[priorities[r] + 1] := floors[r]; END IF;
+                    EXIT WHEN streams[r] <> of_stream;
+                    base_floors[priorities[r] + 1] := floors[r];
                 END LOOP;
                 oldest := ARRAY(
                     SELECT coalesce((
@@ -167,9 +171,8 @@ BEGIN
                     FROM generate_series(0, 3) AS base);
                 -- Rows that are gone are passed only once.
                 FOR r IN first..total LOOP
-                    IF streams[r] = of_stream AND oldest[priorities[r] + 1] < never THEN
-                        floors[r] := oldest[priorities[r] + 1];
-                    END IF;
+                    EXIT WHEN streams[r] <> of_stream;
+                    IF oldest[priorities[r] + 1] < never THEN floors[r] := oldest[priorities[r] + 1]; END IF;
                 END LOOP;
             END IF;
         END IF;
@@ -259,7 +262,8 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- Writes what has become of tasks. What leaves a table goes before what enters one, so that a row is
+-- Writes what has become of tasks. A table that gets another column needs a type of its own for new rows,
+-- and another `put`: servers of both versions may run for a while. What leaves a table goes before what enters one, so that a row is
 -- changed by leaving and entering again. Leases that are guarded were not read: they have to be of these
 -- versions, of which no two leases have the same, and of these tokens: a failover that loses commits may
 -- give a number again. At the end of a transaction, what it tells and what it counted.

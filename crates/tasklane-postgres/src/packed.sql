@@ -11,4 +11,3 @@ CREATE TYPE ended AS (
     record bytea,
     result bytea
 );
-

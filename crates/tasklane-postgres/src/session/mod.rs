@@ -25,6 +25,8 @@ mod table;
 mod worker;
 mod write;
 
+use std::time::Instant;
+
 use hashbrown::HashMap;
 use tasklane_core::{Random, Rotation, Sequence, Stamp, TaskId, Timestamp, WorkerId};
 use tasklane_store::{Subject as Told, codec};
@@ -50,6 +52,7 @@ pub(crate) struct Session<'s> {
     shared: &'s Shared,
     /// Wall time of this transaction, by the database's clock.
     now: Timestamp,
+    begun: Instant,
     /// Tasks that are locked.
     work: HashMap<TaskId, Subject>,
     /// Those among them that are to be written, in the order in which they changed.
@@ -88,6 +91,8 @@ pub(crate) struct Written {
     pub(crate) held: Vec<Subject>,
     /// Where its claims have left nothing behind.
     pub(crate) floors: Vec<Floor>,
+    /// How often floors had been lowered when it began.
+    pub(crate) floors_lowered: u64,
 }
 
 /// Lanes in which tasks became claimable.
@@ -103,6 +108,7 @@ impl<'s> Session<'s> {
             transaction,
             shared,
             now: shared.clock_of(transaction),
+            begun: Instant::now(),
             work: HashMap::new(),
             changed: Vec::new(),
             lines: HashMap::new(),
@@ -112,7 +118,7 @@ impl<'s> Session<'s> {
             served: None,
             events: Vec::new(),
             counts: HashMap::new(),
-            outcome: Written::default(),
+            outcome: Written { floors_lowered: shared.floors.lowered(), ..Written::default() },
         }
     }
 

@@ -58,12 +58,12 @@ pub(super) struct Packed {
 }
 
 /// A row that is being written.
-pub(super) struct Row<'p> {
+pub(super) struct Record<'p> {
     columns: usize,
     body: &'p mut BytesMut,
 }
 
-impl Row<'_> {
+impl Record<'_> {
     /// The next column.
     pub(super) fn cell<T: Cell>(&mut self, value: T) -> &mut Self {
         self.columns += 1;
@@ -72,7 +72,7 @@ impl Row<'_> {
         // Nothing, unless it is said otherwise.
         self.body.put_i32(-1);
         if value.write(self.body) {
-            set_length(self.body, at, self.body.len() - at - size_of::<i32>());
+            set_number(self.body, at, self.body.len() - at - size_of::<i32>());
         }
         self
     }
@@ -83,26 +83,26 @@ impl Packed {
         self.count == 0
     }
 
-    pub(super) fn add(&mut self, fill: impl FnOnce(&mut Row<'_>)) {
+    pub(super) fn add(&mut self, fill: impl FnOnce(&mut Record<'_>)) {
         let at = self.body.len();
         self.body.put_i32(0);
         let inner = self.body.len();
         self.body.put_i32(0);
-        let mut row = Row { columns: 0, body: &mut self.body };
+        let mut row = Record { columns: 0, body: &mut self.body };
         fill(&mut row);
         let columns = row.columns;
-        set_length(&mut self.body, inner, columns);
+        set_number(&mut self.body, inner, columns);
         let length = self.body.len() - inner;
-        set_length(&mut self.body, at, length);
+        set_number(&mut self.body, at, length);
         self.count += 1;
     }
 }
 
-/// Puts a length where room was left for it.
-fn set_length(body: &mut BytesMut, at: usize, length: usize) {
-    let length = i32::try_from(length).unwrap_or(i32::MAX);
+/// Puts a number where room was left for it.
+fn set_number(body: &mut BytesMut, at: usize, number: usize) {
+    let number = i32::try_from(number).unwrap_or(i32::MAX);
     if let Some(room) = body.get_mut(at..at + size_of::<i32>()) {
-        room.copy_from_slice(&length.to_be_bytes());
+        room.copy_from_slice(&number.to_be_bytes());
     }
 }
 

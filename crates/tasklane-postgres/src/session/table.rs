@@ -100,7 +100,7 @@ impl Rows {
             && self.trail.is_empty()
     }
 
-    /// What takes a task from where it is to where it belongs.
+    /// What takes a task from where it is to where it belongs, written at this time.
     pub(super) fn add(&mut self, subject: &Subject, now: Timestamp) {
         let id = uuid(subject.task.id);
         let from = subject.home;

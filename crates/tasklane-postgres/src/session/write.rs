@@ -106,6 +106,7 @@ impl Session<'_> {
     pub(super) async fn gather(&mut self) -> Result<Rows, Fault> {
         self.draw().await?;
         let changed = std::mem::take(&mut self.changed);
+        let written_at = self.now.plus(self.begun.elapsed());
         let mut rows = Rows::default();
         for id in &changed {
             let Some(mut subject) = self.work.remove(id) else { continue };
@@ -119,7 +120,7 @@ impl Session<'_> {
             if !subject.is_discarded {
                 numbered.for_each(|entry| rows.trail(*id, &entry));
             }
-            rows.add(&subject, self.now);
+            rows.add(&subject, written_at);
             subject.home =
                 if subject.is_discarded { Home::Nowhere } else { Home::of(&subject.task.state) };
             subject.is_changed = false;

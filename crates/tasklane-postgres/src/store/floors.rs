@@ -12,8 +12,9 @@ use crate::rows;
 
 /// How often that is done at most.
 const EVERY: Duration = Duration::from_secs(1);
-/// It may take a while beside a snapshot that is long open: the pause is so much longer.
+/// It may take a while beside a snapshot that is long open: the pause is so much longer, up to a bound.
 const REST: u32 = 20;
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 impl Shared {
     /// Lowers floors to the first task that is there.
@@ -49,7 +50,8 @@ pub(super) async fn keep_floors(shared: Arc<Shared>) {
         let begun = Instant::now();
         if let Err(fault) = shared.compare_floors().await {
             tracing::debug!(%fault, "floors could not be compared; that is tried again");
+            shared.floors.doubt();
         }
-        pause = EVERY.max(begun.elapsed() * REST);
+        pause = (begun.elapsed() * REST).clamp(EVERY, PAUSE_MAX);
     }
 }

@@ -186,7 +186,7 @@ impl Shared {
                 if let Some(rotation) = written.rotation.clone() {
                     self.set_rotation(rotation);
                 }
-                self.floors.raise(&written.floors);
+                self.floors.raise(&written.floors, written.floors_lowered);
                 written.waiting.iter().for_each(|(queue, count)| self.gauges.add(*queue, *count));
                 self.signals.committed(&written);
                 self.held.note(written.held);

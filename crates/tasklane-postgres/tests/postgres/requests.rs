@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tasklane_core::{DeadReason, Policies, State, StateName, TaskId};
 use tasklane_postgres::{Options, PostgresStore};
-use tasklane_store::{Admit, Filter, Query, Store, StoredTask};
+use tasklane_store::{Admit, Filter, Query, Store, StoreError, StoredTask, Submission};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
 use crate::fixture::runtime;
-use crate::servers::{fresh, open, stranger, submit};
+use crate::servers::{claim, completion, draft, fresh, open, register, stranger, submit};
 
 /// What a server does now and then.
 async fn admit(store: &PostgresStore) -> usize {
@@ -273,5 +273,29 @@ fn tables_of_the_first_version_are_brought_forward() {
         let id = ask(&client, "'a'").await;
         assert_eq!(admit(&store).await, 1);
         assert_eq!(state(&store, id).await, Some(StateName::Pending));
+    });
+}
+
+#[test]
+fn a_server_whose_tables_were_made_anew_says_so() {
+    let options: Options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let ids = submit(&store, 1).await;
+        let client = stranger(&options).await;
+        let forget = "DROP TYPE ended CASCADE; UPDATE meta SET value = 3 WHERE name = 'version'";
+        client.batch_execute(forget).await.unwrap();
+        // Brings them back with other numbers, as a restore would.
+        let other = open(&options).await;
+        let refused = store.submit(vec![Submission { tasks: vec![draft(None)] }]).await;
+        assert!(
+            matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains("start it again")),
+            "{refused:?}"
+        );
+        let worker = register(&other).await;
+        let claimed = claim(&other, worker, 1).await;
+        let commands = claimed.iter().map(completion).collect();
+        assert!(other.execute(commands).await.unwrap().iter().all(Result::is_ok));
+        assert_eq!(state(&other, ids[0]).await, Some(StateName::Completed));
     });
 }

@@ -144,3 +144,57 @@ fn is_failure(command: &Command) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tasklane_core::lifecycle::Rules;
+    use tasklane_core::{NewTask, Policies, Selection, TaskId, TaskType, WorkerSpec};
+    use tasklane_store::Submission;
+    use tasklane_store::conformance::{ManualClock, NaiveStore};
+
+    use super::*;
+
+    async fn submitted(store: &NaiveStore, count: usize) -> Vec<TaskId> {
+        let task = NewTask::new(TaskType::new("a").unwrap(), "{}");
+        let task = task.resolve(&Policies::default()).unwrap();
+        let submission = Submission { tasks: vec![task; count] };
+        let verdict = store.submit(vec![submission]).await.unwrap().remove(0).unwrap();
+        verdict.iter().map(|task| task.id).collect()
+    }
+
+    #[tokio::test]
+    async fn of_turns_that_share_a_write_each_gets_its_own_verdicts() {
+        let store = NaiveStore::new(Arc::new(ManualClock::default()), Rules::default(), 1);
+        let ids = submitted(&store, 3).await;
+        let spec = WorkerSpec::new(Selection::default(), 10).unwrap();
+        let worker = store.register(spec).await.unwrap();
+        let claim = |count| ClaimRequest { worker, count, auto_start: true, narrowed: None };
+        let held = store.claim(vec![claim(1)]).await.unwrap().remove(0).unwrap();
+        let done = |claimed: &Claimed| {
+            let token = claimed.task.state.lease().unwrap().token;
+            let intent = Intent::Settle(token, Outcome::Completed("1".into()));
+            Command { task: claimed.task.id, intent }
+        };
+        let nobody = Command { task: ids[2], ..done(&held[0]) };
+
+        let settle = Arc::new(Settle { store: Arc::new(store), errands: TaskTracker::new() });
+        let turns = vec![
+            Turn { commands: vec![nobody], claim: None },
+            Turn { commands: vec![], claim: Some(claim(1)) },
+            Turn { commands: vec![done(&held[0])], claim: None },
+            Turn { commands: vec![], claim: Some(claim(5)) },
+        ];
+        let verdicts = settle.call(turns).await.unwrap();
+        let settled: Vec<Vec<bool>> =
+            verdicts.iter().map(|(own, _)| own.iter().map(Result::is_ok).collect()).collect();
+        assert_eq!(settled, [vec![false], vec![], vec![true], vec![]]);
+        let claimed: Vec<Option<Vec<TaskId>>> = verdicts
+            .iter()
+            .map(|(_, claimed)| {
+                let tasks = claimed.as_ref()?.as_ref().unwrap();
+                Some(tasks.iter().map(|claimed| claimed.task.id).collect())
+            })
+            .collect();
+        assert_eq!(claimed, [None, Some(vec![ids[1]]), None, Some(vec![ids[2]])]);
+    }
+}

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
@@ -34,6 +34,8 @@ const FRAME_BYTES: u64 = 4_096 + 24;
 /// How often the helper looks while there are commits, and while there are none.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const LOOK_IDLY_EVERY: Duration = Duration::from_millis(50);
+/// How often the writer has its turn at most: a long read may keep the log.
+const GIVE_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) struct Checkpointer {
     shared: Arc<Shared>,
@@ -61,21 +63,22 @@ impl Checkpointer {
             let (commits, turn, log) = (commits.clone(), turn.clone(), log.clone());
             let shared = shared.clone();
             let (mut seen, mut copied, mut pause) = (0, 0, LOOK_IDLY_EVERY);
+            let mut given = Instant::now();
             std::thread::Builder::new().name("tasklane-checkpoint".into()).spawn(move || {
                 while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                     let (now, length) = (commits.load(Ordering::Relaxed), log.bytes());
                     pause = if now == seen { LOOK_IDLY_EVERY } else { LOOK_EVERY };
-                    seen = now;
                     if length < copied {
                         // It has started again.
                         copied = 0;
                     }
-                    if length < copied + STEP_BYTES {
-                        continue;
+                    let give = now != seen && length > LOG_BYTES && given.elapsed() > GIVE_EVERY;
+                    seen = now;
+                    if (give || length >= copied + STEP_BYTES) && checkpoint(&connection, &shared) {
+                        copied = length;
                     }
-                    checkpoint(&connection, &shared);
-                    copied = length;
-                    if length > LOG_BYTES {
+                    if give {
+                        given = Instant::now();
                         turn.store(true, Ordering::Release);
                     }
                 }
@@ -123,11 +126,12 @@ impl Drop for Checkpointer {
     }
 }
 
-/// One that fails loses nothing: the log keeps all of it, and grows until one works again. Until
-/// then the store says so.
-fn checkpoint(connection: &Connection, shared: &Shared) {
+/// Says whether it worked. One that fails loses nothing: the log keeps all of it, and grows until one
+/// works again. Until then the store says so.
+fn checkpoint(connection: &Connection, shared: &Shared) -> bool {
     let outcome = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     shared.note_checkpoint(&outcome);
+    outcome.is_ok()
 }
 
 /// Copies all of the log, and waits a moment until nobody needs it.
