@@ -66,7 +66,8 @@ impl Floors {
     pub(crate) fn note_clock(&self, now: Timestamp) {
         self.with(|known| {
             if now < known.latest.minus(CLOCK_BACK_MAX) {
-                *known = Known::default();
+                // Nor do those who began before it know anything.
+                *known = Known { lowered: known.lowered + 1, ..Known::default() };
             }
             known.latest = known.latest.max(now);
         });
@@ -150,5 +151,34 @@ impl Floors {
 
     fn with<T>(&self, read: impl FnOnce(&mut Known) -> T) -> T {
         read(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_from_before_floors_went_down_does_not_raise_them() {
+        let second = |at: i64| Timestamp::from_micros(at * 1_000_000);
+        let floor = |at| Floor::below(1, Priority::High, second(at));
+        let floors = Floors::default();
+        let of = || floors.of(1, Priority::High);
+        floors.note_clock(second(100));
+        floors.raise(&[floor(50)], floors.lowered());
+        let before = floors.lowered();
+        floors.lower(floor(20));
+        floors.raise(&[floor(60)], before);
+        assert_eq!(of(), floor(20).at, "something is behind it");
+        floors.raise(&[floor(60)], floors.lowered());
+        assert_eq!(of(), floor(60).at);
+
+        let before = floors.lowered();
+        floors.note_clock(second(90));
+        floors.raise(&[floor(99)], before);
+        assert_eq!(of(), i64::MIN + 1, "that time comes again");
+        floors.raise(&[floor(90)], floors.lowered());
+        floors.doubt();
+        assert!(of() < floor(90).at);
     }
 }
