@@ -9,6 +9,7 @@ use crate::fault::Fault;
 use crate::keys::Key;
 use crate::link::{Committed, Kind, Link, Way};
 use crate::read::Read;
+use crate::session::new_mark;
 use crate::snapshot::{FORMAT, Meta, Snapshot};
 use crate::value;
 use crate::writes::Writes;
@@ -70,12 +71,12 @@ pub(crate) async fn begin(link: &Link, random: &mut impl Random) -> Result<(), F
             false => writes.set(Key::Epochs, epoch.to_vec(), until.min(last).to_string()),
         }
     }
-    let epoch = (random.next_u64() >> 12).max(1);
+    let epoch = new_mark(random).max(1);
     let floor = meta.floor.max(link.past.seen.load(Ordering::Relaxed)).saturating_add(FENCE_STEP);
     writes.set(Key::Meta, "epoch", epoch.to_string());
     writes.set(Key::Meta, "format", FORMAT.to_string());
     writes.set(Key::Meta, "floor", if meta.epoch == 0 { "0".into() } else { floor.to_string() });
-    let committed = link.commit(meta.version, meta.epoch, writes, Kind::Epoch).await?;
+    let committed = link.commit(meta, new_mark(random), writes, Kind::Epoch).await?;
     if committed == Committed::Done && meta.epoch != 0 {
         tracing::warn!(
             last,

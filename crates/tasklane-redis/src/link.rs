@@ -18,7 +18,7 @@ use crate::line::{Line, Open};
 use crate::options::{Mode, Options};
 use crate::read::{self, Read};
 use crate::request::Request;
-use crate::snapshot::{Loaded, Snapshot};
+use crate::snapshot::{Loaded, Meta, Snapshot};
 use crate::source::Source;
 use crate::told::Told;
 use crate::value;
@@ -187,11 +187,8 @@ impl Link {
             None => request.text(""),
         }
         match snapshot.meta.epoch {
-            0 => ["", ""].iter().for_each(|text| request.text(text)),
-            epoch => {
-                request.number(snapshot.meta.version);
-                request.number(epoch);
-            }
+            0 => ["", "", ""].iter().for_each(|text| request.text(text)),
+            _ => ask_for(&snapshot.meta, &mut request),
         }
         read::ask(&asked, &mut request);
         let mut open = self.line(way).open().await?;
@@ -215,18 +212,18 @@ impl Link {
         Ok(loaded)
     }
 
-    /// Writes, if the store is at `version` of `epoch`.
+    /// Writes under this mark, if the store is still as it was decided on.
     pub(crate) async fn commit(
         &self,
-        version: i64,
-        epoch: u64,
+        decided_on: Meta,
+        mark: u64,
         writes: Writes,
         kind: Kind,
     ) -> Result<Committed, Fault> {
         let first = [Key::Meta, Key::Turn, Key::Index, Key::Block];
         let mut request = Request::new(&self.namespace, first);
-        request.number(version);
-        request.number(epoch);
+        ask_for(&decided_on, &mut request);
+        request.number(mark);
         request.bytes(self.server.clone());
         request.text(if kind == Kind::Epoch { "epoch" } else { "" });
         writes.ask(&mut request);
@@ -246,7 +243,7 @@ impl Link {
             Some(3) => return Ok(Committed::Elsewhere),
             _ => return Ok(Committed::Conflict),
         }
-        if let Some(now) = parts.nth(1) {
+        if let Some(now) = parts.next() {
             let now = value::integer(now)?;
             self.past.see(now);
             self.told.note(sent, now);
@@ -324,6 +321,13 @@ impl Link {
             }
         }
     }
+}
+
+/// What must be there.
+fn ask_for(meta: &Meta, request: &mut Request<'_>) {
+    request.number(meta.version);
+    request.number(meta.epoch);
+    request.number(meta.mark);
 }
 
 fn pipeline(name: &str, script: &str, request: &Request<'_>, wait: Option<&Cmd>) -> Pipeline {

@@ -1,7 +1,8 @@
 //! Hints: what became claimable and what happened, by this server's doing and by others'.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tasklane_store::{Hints, Position, Signal};
 use tokio::sync::watch;
@@ -16,8 +17,9 @@ pub(crate) struct Signals {
     signal: watch::Sender<Signal>,
     hints: Hints<u32>,
     seen: Mutex<Seen>,
-    /// Held while this server writes: others may see a write before its end is known here.
-    pub(crate) writing: Arc<tokio::sync::Mutex<()>>,
+    /// Writes of this server that were sent, and those whose end is known.
+    launched: AtomicU64,
+    landed: watch::Sender<u64>,
 }
 
 /// What a write of this server is about.
@@ -63,6 +65,23 @@ impl Signals {
         }
         drop(seen);
         self.tell(last, claimable, woken);
+    }
+
+    /// A write of this server is about to be sent.
+    pub(crate) fn launched(&self) {
+        self.launched.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The end of one is known, and what came of it has been told.
+    pub(crate) fn landed(&self) {
+        self.landed.send_modify(|landed| *landed += 1);
+    }
+
+    /// Until the end is known of every write that was sent before: the feed may show it earlier.
+    pub(crate) async fn all_landed(&self) {
+        let launched = self.launched.load(Ordering::SeqCst);
+        // The sender is here: it cannot be gone.
+        let _ = self.landed.subscribe().wait_for(|landed| *landed >= launched).await;
     }
 
     /// Up to where the feed was looked at.

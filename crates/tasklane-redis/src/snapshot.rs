@@ -36,6 +36,15 @@ pub(crate) struct Meta {
     pub(crate) latest: Timestamp,
     /// All fences of this epoch are above it, in microseconds.
     pub(crate) floor: i64,
+    /// Which write led to this version: a number that nothing else has.
+    pub(crate) mark: u64,
+}
+
+impl Meta {
+    /// Whether both were left by one write.
+    pub(crate) fn is_same_write(&self, other: &Self) -> bool {
+        (self.epoch, self.version, self.mark) == (other.epoch, other.version, other.mark)
+    }
 }
 
 /// Answers, by what was asked, and what came of decisions on them (see `known.rs`).
@@ -187,6 +196,7 @@ fn read_meta(value: Value) -> Result<Meta, Fault> {
     let (version, last, epoch) = (next()?, next()?, next()?);
     let (lanes, queues, last_key) = (next()?, next()?, next()?);
     let (latest, format, floor) = (Timestamp::from_micros(next()?), next()?, next()?);
+    let mark = next()?.unsigned_abs();
     if epoch != 0 && format != FORMAT {
         let text = format!(
             "the store is of layout {format}, this program knows {FORMAT}: use the program that \
@@ -203,5 +213,6 @@ fn read_meta(value: Value) -> Result<Meta, Fault> {
         last_key,
         latest,
         floor,
+        mark,
     })
 }

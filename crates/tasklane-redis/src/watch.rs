@@ -42,7 +42,7 @@ async fn look(shared: &Shared) -> Result<(), Fault> {
     command.arg("STREAMS").arg(shared.link.name(&Key::Feed)).arg(format!("{}-0", from.0));
     let entries = entries(shared.link.send(Way::Watching, &command).await?)?;
     // What this server is writing may be among them.
-    drop(shared.signals.writing.lock().await);
+    shared.signals.all_landed().await;
     for entry in entries {
         let entry = Entry::read(entry)?;
         let last = entry.last();

@@ -2,16 +2,20 @@
 //! written meanwhile.
 //!
 //! While Redis carries out one write, the next group of calls is decided on what will be there
-//! after it: program and server work side by side. It is sent when the one before has succeeded.
+//! after it, and sent behind it: program and server work side by side. Each write names the one that
+//! it was decided on, so where one was not made, those behind it are refused too, and all of them are
+//! decided again in their order.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use hashbrown::HashSet;
 use tasklane_core::Random;
 use tasklane_store::{Position, StoreError};
-use tokio::sync::OwnedMutexGuard;
-use tokio::task::{JoinError, JoinHandle};
 
 use crate::catalog::Catalog;
 use crate::epoch;
@@ -22,9 +26,8 @@ use crate::read::Read;
 use crate::session::{Decided, Memory, Outcome, Session};
 use crate::shared::Shared;
 use crate::signal::News;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Meta, Snapshot};
 use crate::system::SystemRandom;
-use crate::told::TIME_AGE_MAX;
 
 /// Attempts after which a server asks the others to hold back.
 const ATTEMPTS_BEFORE_TURN: u32 = 3;
@@ -38,6 +41,9 @@ const PAUSE_MICROS_MAX: u64 = 2_000;
 /// learn that by a write that is refused costs more than to read first.
 const ALONE_MIN: u32 = 2;
 
+/// Writes under way at once: one that Redis carries out, and one that waits there for its turn.
+const FLIGHTS_MAX: usize = 2;
+
 /// Calls that are decided together.
 type Group = Vec<Box<dyn Call>>;
 
@@ -48,14 +54,17 @@ pub(crate) struct Writer {
     /// In which epoch it was remembered.
     epoch: u64,
     random: SystemRandom,
-    /// What will be there once the write that is under way has succeeded.
+    /// What will be there once the writes that are under way have succeeded.
     known: Snapshot,
     catalog: Arc<Catalog>,
-    /// How often all that was known has been forgotten.
-    forgotten: u64,
+    /// What the last write leads to.
+    expected: Meta,
     /// Groups in a row between which nobody else has written.
     alone: u32,
-    flight: Option<Flight>,
+    /// Writes that are under way, each decided on what the one before it leads to.
+    flights: VecDeque<Flight>,
+    /// Calls that have to be decided again, before any others.
+    again: VecDeque<Trip>,
 }
 
 /// Calls on their way to Redis.
@@ -71,16 +80,22 @@ struct Trip {
 /// A write that is under way.
 struct Flight {
     trip: Trip,
-    landing: JoinHandle<Result<Committed, Fault>>,
+    /// Without one there is nothing to write: it ends with those before it.
+    landing: Option<Landing>,
     catalog: Arc<Catalog>,
     /// What was remembered before it was decided.
     before: Memory,
     news: News,
-    /// Until what was written has been told.
-    writing: OwnedMutexGuard<()>,
 }
 
-type Landed = Result<Result<Committed, Fault>, JoinError>;
+type Landed = Result<Committed, Fault>;
+type Landing = Pin<Box<dyn Future<Output = Landed> + Send>>;
+
+impl Trip {
+    fn new(group: Group) -> Self {
+        Self { group, attempt: 0, started: Instant::now(), trouble: None }
+    }
+}
 
 impl Writer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
@@ -90,72 +105,52 @@ impl Writer {
             random: SystemRandom::default(),
             known: Snapshot::default(),
             catalog: shared.catalog(),
-            forgotten: 0,
+            expected: Meta::default(),
             alone: 0,
-            flight: None,
+            flights: VecDeque::new(),
+            again: VecDeque::new(),
             shared,
         }
     }
 
     pub(crate) async fn run(mut self) {
-        while let Some(mut group) = self.next().await {
-            let started = Instant::now();
-            let (ahead, forgotten) = (self.decide_ahead(&mut group), self.forgotten);
-            self.land().await;
-            let trip = Trip { group, attempt: 0, started, trouble: None };
-            match ahead {
-                // Its time must not be past: leases begin with it.
-                Some(decided)
-                    if forgotten == self.forgotten && started.elapsed() < TIME_AGE_MAX =>
-                {
-                    self.launch(trip, *decided).await;
-                }
-                _ => self.carry_out(trip).await,
-            }
+        while let Some(trip) = self.next().await {
+            self.carry_out(trip).await;
         }
     }
 
-    /// The next calls to decide together; while a write is under way, only if they are many.
-    async fn next(&mut self) -> Option<Group> {
+    /// The next calls to decide together; while a write is under way, only if they are many and
+    /// nobody else seems to write.
+    async fn next(&mut self) -> Option<Trip> {
         let shared = Arc::clone(&self.shared);
-        while let Some(mut flight) = self.flight.take() {
+        loop {
+            let alone = self.alone >= ALONE_MIN && self.again.is_empty();
+            let room = alone && self.flights.len() < FLIGHTS_MAX;
+            let Some(first) = self.flights.front_mut() else { break };
             tokio::select! {
                 biased;
-                landed = &mut flight.landing => self.landed(flight, landed).await,
-                group = shared.inbox.take_many() => {
-                    self.flight = Some(flight);
-                    return Some(group);
-                }
+                landed = land(first) => self.landed(landed).await,
+                group = shared.inbox.take_many(), if room => return Some(Trip::new(group)),
             }
         }
-        shared.inbox.take().await
+        match self.again.pop_front() {
+            Some(trip) => Some(trip),
+            None => shared.inbox.take().await.map(Trip::new),
+        }
     }
 
     /// Decides and sends the write on its way.
     async fn carry_out(&mut self, mut trip: Trip) {
         match self.prepare(&mut trip).await {
-            Ok(decided) => self.launch(trip, *decided).await,
+            Ok(Some(decided)) => self.launch(trip, *decided).await,
+            Ok(None) => self.again.push_back(trip),
             Err(fault) => self.refuse(trip.group, &fault.to_store_error()),
         }
     }
 
-    /// Decides beside a write that is under way, if everything is known that it takes.
-    fn decide_ahead(&mut self, group: &mut Group) -> Option<Box<Decided>> {
-        let known = self.known.meta.epoch != 0;
-        if self.flight.is_none() || !known || self.alone < ALONE_MIN {
-            return None;
-        }
-        self.known.set_time(self.shared.link.time());
-        match self.decide(group) {
-            // What writes nothing is compared with nothing: it has to be read.
-            Ok(Outcome::Decided(decided)) if !decided.writes.is_empty() => Some(decided),
-            _ => None,
-        }
-    }
-
-    /// Decides, and reads whatever that takes.
-    async fn prepare(&mut self, trip: &mut Trip) -> Result<Box<Decided>, Fault> {
-        let before = self.known.meta;
+    /// Decides, and reads whatever that takes: behind the writes that are under way. `None` if one of
+    /// these was not made; then its calls come first.
+    async fn prepare(&mut self, trip: &mut Trip) -> Result<Option<Box<Decided>>, Fault> {
         if self.alone < ALONE_MIN {
             self.forget();
         }
@@ -163,10 +158,13 @@ impl Writer {
         while trip.attempt < ATTEMPTS_MAX {
             self.give_way(trip.attempt).await?;
             if let Some(decided) = self.settle(&mut trip.group, &mut wanted).await? {
-                let meta = self.known.meta;
-                let same = (before.epoch, before.version) == (meta.epoch, meta.version);
+                let same = self.known.meta.is_same_write(&self.expected);
                 self.alone = if same { self.alone.saturating_add(1) } else { 0 };
-                return Ok(decided);
+                return Ok(Some(decided));
+            }
+            if !self.flights.is_empty() {
+                self.land().await;
+                return Ok(None);
             }
             self.forget();
             trip.attempt += 1;
@@ -249,73 +247,118 @@ impl Writer {
     /// Sends a write on its way, and goes on with what will be there after it.
     async fn launch(&mut self, trip: Trip, decided: Decided) {
         let Decided { writes, left, kind, catalog, memory, news } = decided;
-        let (version, epoch) = (self.known.meta.version, self.known.meta.epoch);
-        let writing = Arc::clone(&self.shared.signals.writing).lock_owned().await;
+        let (decided_on, mark) = (self.known.meta, left.meta.mark);
         self.catalog = Arc::clone(&catalog);
         let before = std::mem::replace(&mut self.memory, memory);
+        self.expected = left.meta;
         if !self.known.advance(&writes, left) {
             self.forget();
         }
+        self.shared.signals.launched();
         let shared = Arc::clone(&self.shared);
-        let landing = tokio::spawn(async move {
-            match writes.is_empty() {
-                true => Ok(Committed::Done),
-                false => shared.link.commit(version, epoch, writes, kind).await,
-            }
+        let landing = (!writes.is_empty()).then(|| -> Landing {
+            Box::pin(async move { shared.link.commit(decided_on, mark, writes, kind).await })
         });
-        self.flight = Some(Flight { trip, landing, catalog, before, news, writing });
+        let mut flight = Flight { trip, landing, catalog, before, news };
+        let mut landed = None;
+        if let Some(landing) = &mut flight.landing {
+            // It is sent here, before any other can be.
+            poll_fn(|context| {
+                if let Poll::Ready(early) = landing.as_mut().poll(context) {
+                    landed = Some(early);
+                }
+                Poll::Ready(())
+            })
+            .await;
+        }
+        if let Some(landed) = landed {
+            flight.landing = Some(Box::pin(std::future::ready(landed)));
+        }
+        self.flights.push_back(flight);
     }
 
-    /// Waits for the write that is under way, however often it takes.
+    /// Waits for the writes that are under way.
     async fn land(&mut self) {
-        while let Some(mut flight) = self.flight.take() {
-            let landed = (&mut flight.landing).await;
-            self.landed(flight, landed).await;
+        while let Some(first) = self.flights.front_mut() {
+            let landed = land(first).await;
+            self.landed(landed).await;
         }
     }
 
-    /// A write has ended: tells those who wait for it, or sends it again.
-    async fn landed(&mut self, flight: Flight, landed: Landed) {
-        let Flight { mut trip, catalog, before, news, writing, .. } = flight;
-        let lost = || StoreError::OutcomeUnknown("a write was not finished".into()).into();
-        let landed = landed.unwrap_or_else(|_| Err(lost()));
-        if !matches!(landed, Ok(Committed::Done)) {
-            self.memory = before;
-        }
+    /// The first write that is under way has ended.
+    async fn landed(&mut self, landed: Landed) {
+        let Some(flight) = self.flights.pop_front() else { return };
         match landed {
-            Ok(Committed::Done) => {
-                self.shared.measured(trip.started.elapsed(), news.events);
-                self.shared.set_catalog(&catalog);
-                self.shared.signals.wrote(news);
-                self.shared.note_trouble(trip.trouble);
-                return trip.group.into_iter().for_each(|call| call.answer(Ok(())));
-            }
-            Ok(Committed::Conflict) => {}
-            Ok(Committed::Elsewhere) => {
-                if let Err(fault) = epoch::begin(&self.shared.link, &mut self.random).await {
-                    return self.refuse(trip.group, &fault.to_store_error());
+            Ok(Committed::Done) => self.succeeded(flight),
+            other => self.failed(flight, other).await,
+        }
+    }
+
+    /// Tells those who wait for a write.
+    fn succeeded(&mut self, flight: Flight) {
+        let Flight { trip, catalog, news, .. } = flight;
+        self.shared.measured(trip.started.elapsed(), news.events);
+        self.shared.set_catalog(&catalog);
+        self.shared.signals.wrote(news);
+        self.shared.signals.landed();
+        self.shared.note_trouble(trip.trouble);
+        trip.group.into_iter().for_each(|call| call.answer(Ok(())));
+    }
+
+    /// A write was not made, as far as is known. What was decided on it counts for nothing either.
+    async fn failed(&mut self, flight: Flight, landed: Landed) {
+        self.shared.signals.landed();
+        self.memory = flight.before;
+        let mut failed = vec![(flight.trip, landed)];
+        while let Some(mut later) = self.flights.pop_front() {
+            let landed = match later.landing {
+                Some(_) => land(&mut later).await,
+                None => Ok(Committed::Conflict),
+            };
+            match landed {
+                // The first was made after all, but not as it should be.
+                Ok(Committed::Done) => self.succeeded(later),
+                other => {
+                    self.shared.signals.landed();
+                    failed.push((later.trip, other));
                 }
-            }
-            Err(fault) => {
-                let error = fault.to_store_error();
-                let admissions = trip
-                    .group
-                    .extract_if(.., |call| !matches!(error, StoreError::Full(_)) || call.admits());
-                let refused: Group = admissions.collect();
-                // Where there is no room, what ends tasks goes on, and makes some in time.
-                if refused.is_empty() || trip.group.is_empty() {
-                    trip.group.extend(refused);
-                    return self.refuse(trip.group, &error);
-                }
-                self.refuse(refused, &error);
-                trip.trouble = Some(error.to_string());
             }
         }
-        drop(writing);
         self.forget();
         self.alone = 0;
-        trip.attempt += 1;
-        self.carry_out(trip).await;
+        let elsewhere = |(_, landed): &(Trip, Landed)| matches!(landed, Ok(Committed::Elsewhere));
+        let mut begun = Ok(());
+        if failed.iter().any(elsewhere) {
+            begun = epoch::begin(&self.shared.link, &mut self.random).await;
+        }
+        for (mut trip, landed) in failed {
+            let error = match (landed, &begun) {
+                (Ok(Committed::Elsewhere), Err(fault)) => Some(fault.to_store_error()),
+                (Ok(_), _) => None,
+                (Err(fault), _) => Some(fault.to_store_error()),
+            };
+            if let Some(error) = error {
+                self.refuse_what_cannot(&mut trip, &error);
+            }
+            if !trip.group.is_empty() {
+                trip.attempt += 1;
+                self.again.push_back(trip);
+            }
+        }
+    }
+
+    /// Refuses the calls of a write that failed. But where there is no room, what ends tasks goes on,
+    /// and makes some in time.
+    fn refuse_what_cannot(&mut self, trip: &mut Trip, error: &StoreError) {
+        let full = matches!(error, StoreError::Full(_));
+        let others = trip.group.iter().any(|call| !call.admits());
+        let admits = trip.group.iter().any(|call| call.admits());
+        let (refused, kept): (Group, Group) = std::mem::take(&mut trip.group)
+            .into_iter()
+            .partition(|call| !(full && others && admits) || call.admits());
+        self.refuse(refused, error);
+        trip.group = kept;
+        trip.trouble = Some(error.to_string());
     }
 
     fn refuse(&mut self, group: Group, error: &StoreError) {
@@ -326,7 +369,6 @@ impl Writer {
 
     fn forget(&mut self) {
         (self.known, self.catalog) = (Snapshot::default(), self.shared.catalog());
-        self.forgotten += 1;
     }
 
     /// Waits a little before another attempt; after several asks for a turn.
@@ -341,5 +383,13 @@ impl Writer {
         let micros = self.random.next_u64() % PAUSE_MICROS_MAX;
         tokio::time::sleep(Duration::from_micros(micros)).await;
         Ok(())
+    }
+}
+
+/// How a write ended.
+async fn land(flight: &mut Flight) -> Landed {
+    match &mut flight.landing {
+        Some(landing) => landing.await,
+        None => Ok(Committed::Done),
     }
 }

@@ -2,32 +2,34 @@
 -- Writes what was decided, if nothing has changed since it was read.
 --
 -- KEYS  1 meta, 2 turn, 3 index, 4 block, then every key that is written
--- ARGV  1 the version at which was read, 2 its epoch
---       3 who writes
---       4 "epoch" to begin one, else empty
+-- ARGV  1 the version at which was decided, 2 its epoch, 3 the mark of the write that led to it
+--       4 the mark of this write
+--       5 who writes
+--       6 "epoch" to begin one, else empty
 --       then writes, one behind the other:
 --         C command key count arguments…   a plain command
 --         H lane heads number              notes again where a lane begins
 --         A count ids…                     adds tasks to the index, in rising order
 --         R count ids…                     removes tasks from the index
--- gives {1, version, time in microseconds} when it was written; {0, version} when another version is there;
---       {2, version} when it is another server's turn; {3, version} when the epoch began on another
---       Redis server, or on this one before it was started again. In these nothing was written.
+-- gives {1, time in microseconds} when it was written; {0} when another version is there, or the same
+--       by another write; {2} when it is another server's turn; {3} when the epoch began on another Redis
+--       server, or on this one before it was started again. In these nothing was written.
 --
 -- Keys are named by their place in KEYS. Every guard stands before the first write.
-local known = redis.call('HMGET', KEYS[1], 'version', 'origin', 'epoch')
-local version = known[1] or '0'
-if version ~= ARGV[1] or (known[3] or '0') ~= ARGV[2] then
-  return {0, version}
+local known = redis.call('HMGET', KEYS[1], 'version', 'epoch', 'mark', 'origin')
+for at = 1, 3 do
+  if (known[at] or '0') ~= ARGV[at] then
+    return {0}
+  end
 end
 -- Redis gives itself another id when it starts and when it becomes a primary.
 local origin = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
-if ARGV[4] ~= 'epoch' and known[2] ~= origin then
-  return {3, version}
+if ARGV[6] ~= 'epoch' and known[4] ~= origin then
+  return {3}
 end
 local turn = redis.call('GET', KEYS[2])
-if turn and turn ~= ARGV[3] then
-  return {2, version}
+if turn and turn ~= ARGV[5] then
+  return {2}
 end
 
 -- The index is a list of ids in order, cut into blocks. The set KEYS[3] holds the label of each
@@ -164,10 +166,10 @@ local function note_head(lane, heads, number)
   end
 end
 
-if ARGV[4] == 'epoch' then
+if ARGV[6] == 'epoch' then
   redis.call('HSET', KEYS[1], 'origin', origin)
 end
-local at = 5
+local at = 7
 while at <= #ARGV do
   local kind = ARGV[at]
   if kind == 'C' then
@@ -188,6 +190,6 @@ while at <= #ARGV do
     at = at + 2 + count
   end
 end
+redis.call('HSET', KEYS[1], 'version', string.format('%.0f', ARGV[1] + 1), 'mark', ARGV[4])
 local now = redis.call('TIME')
-local time = string.format('%.0f', now[1] * 1000000 + now[2])
-return {1, tostring(redis.call('HINCRBY', KEYS[1], 'version', 1)), time}
+return {1, string.format('%.0f', now[1] * 1000000 + now[2])}

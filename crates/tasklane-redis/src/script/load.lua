@@ -3,7 +3,7 @@
 --
 -- KEYS  1 meta, 2 task, 3 record, then every key that is read
 -- ARGV  1 the time in microseconds, empty for the server's own
---       2 the version that must be there, empty for any, 3 its epoch
+--       2 the version that must be there, empty for any, 3 its epoch, 4 the mark of who wrote it
 --       then reads, one behind the other:
 --         C command key count arguments…   what the command gives
 --         S key key                        members of both sets
@@ -13,9 +13,9 @@
 -- gives {version, time, meta, {one answer per read}}; only {version} if it is another one
 --
 -- Keys are named by their place in KEYS. Nothing is written.
-local meta = redis.call('HMGET', KEYS[1], 'version', 'last', 'epoch', 'lanes', 'queues', 'last_key', 'latest', 'format', 'floor')
+local meta = redis.call('HMGET', KEYS[1], 'version', 'last', 'epoch', 'lanes', 'queues', 'last_key', 'latest', 'format', 'floor', 'mark')
 local version = meta[1] or '0'
-if ARGV[2] ~= '' and (ARGV[2] ~= version or ARGV[3] ~= (meta[3] or '0')) then
+if ARGV[2] ~= '' and (ARGV[2] ~= version or ARGV[3] ~= (meta[3] or '0') or ARGV[4] ~= (meta[10] or '0')) then
   return {version}
 end
 local time = ARGV[1]
@@ -104,7 +104,7 @@ local function page(key, max, score, member, limit)
 end
 
 local answers = {}
-local at = 4
+local at = 5
 while at <= #ARGV do
   local kind = ARGV[at]
   local answer

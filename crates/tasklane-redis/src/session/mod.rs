@@ -24,7 +24,7 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes};
 use hashbrown::{HashMap, HashSet};
 use tasklane_core::lifecycle::Rules;
-use tasklane_core::{ChainHash, Rotation, Sequence, Stamp, TaskId, Timestamp, WorkerId};
+use tasklane_core::{ChainHash, Random, Rotation, Sequence, Stamp, TaskId, Timestamp, WorkerId};
 use tasklane_store::{Position, Subject, codec};
 
 use crate::catalog::Catalog;
@@ -216,6 +216,7 @@ impl<'a> Session<'a> {
             last_key: self.last_key,
             latest: Timestamp::from_micros(later(before.latest.as_micros(), self.now.as_micros())),
             floor: later(before.floor, self.floor),
+            mark: if written { new_mark(self.random) } else { before.mark },
         };
         let (tasks, sorted, heads, held) = (self.tasks, self.sorted, self.heads, self.held);
         Outcome::Decided(Box::new(Decided {
@@ -356,6 +357,11 @@ impl<'a> Session<'a> {
         let unpacked = |task: Bytes| Stored::unpack(id, &task, record.as_ref(), &self.catalog);
         task.map(unpacked).transpose()
     }
+}
+
+/// A number for a write that no other has. Numbers in Lua are exact up to 2⁵³.
+pub(crate) fn new_mark(random: &mut impl Random) -> u64 {
+    random.next_u64() >> 12
 }
 
 /// The events of one write: the first number, how many, when, and the events themselves.
