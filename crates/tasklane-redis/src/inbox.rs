@@ -15,7 +15,7 @@ const WAITING_MAX: usize = 20_000;
 const GROUP_SIZE_MAX: usize = 500;
 /// Calls of this size together are worth being decided while a write is under way; fewer wait for
 /// more until it has ended, so that groups do not become small.
-const MANY_SIZE: usize = 64;
+const MANY_SIZE: usize = 24;
 /// Groups that go before a slice of bulk work that waits. Without a bound, a store that is never
 /// idle would never remove what has been kept long enough; a lifecycle is two units of groups and
 /// one of a slice, so with two, retention keeps up with groups that are full.

@@ -44,15 +44,16 @@ pub(crate) enum Key {
     Counts,
     /// Hash: queue → how many wait.
     Depth,
-    /// Sorted set: held tasks by their next deadline.
+    /// Sorted set: workers that hold tasks, by the first deadline of these.
     Leases,
-    /// Set: tasks that a worker holds.
+    /// Sorted set: tasks that a worker holds, by their next deadline.
     Held(WorkerId),
     /// Set: held tasks that should stop.
     Cancel,
     /// Sorted set: kind and id of waiting tasks by the time at which something happens to them.
     Timers,
-    /// Sorted set: ended tasks of a queue by the time of their end.
+    /// Sorted set: ended tasks of a queue by the time of their end. Those that were completed by one
+    /// write are one member, up to 64 of them; one that was discarded is still in it.
     Ended(StateName, u32),
     /// Hash: queue and idempotency key → its record.
     Idempotency,

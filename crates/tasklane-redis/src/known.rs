@@ -49,7 +49,7 @@ impl Snapshot {
 
     fn advance_held(&mut self, changed: &HashMap<WorkerId, i64>) {
         for (read, answer) in &self.plain {
-            if let Read::Plain("SCARD", Key::Held(worker), _) = read
+            if let Read::Plain("ZCARD", Key::Held(worker), _) = read
                 && let Value::Int(count) = answer
             {
                 self.held.insert(*worker, *count);

@@ -15,7 +15,7 @@ use crate::stored::Stored;
 use crate::value;
 
 /// The layout that this program writes, and the only one it knows.
-pub(crate) const FORMAT: i64 = 3;
+pub(crate) const FORMAT: i64 = 4;
 
 /// The numbers that every read brings along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -99,6 +99,25 @@ impl Sorted {
         }
     }
 
+    /// The members before the first that is not gone.
+    pub(crate) fn leading(&self, gone: impl Fn(&[u8]) -> bool) -> HashSet<Bytes> {
+        let there = |item: &&(i64, Bytes)| !self.removed.contains(*item);
+        let mut read = self.read.iter().skip(self.gone).filter(there).peekable();
+        let mut added = self.added.iter().peekable();
+        let mut leading = HashSet::new();
+        loop {
+            let next = match (read.peek(), added.peek()) {
+                (Some(one), Some(other)) if other < one => added.next(),
+                (None, Some(_)) => added.next(),
+                _ => read.next(),
+            };
+            match next {
+                Some((_, member)) if gone(member) => leading.insert(member.clone()),
+                _ => return leading,
+            };
+        }
+    }
+
     /// Whether it is known to have this member.
     pub(crate) fn contains(&self, score: i64, member: &Bytes) -> bool {
         let item = (score, member.clone());

@@ -42,7 +42,7 @@ const PAUSE_MICROS_MAX: u64 = 2_000;
 const ALONE_MIN: u32 = 2;
 
 /// Writes under way at once: one that Redis carries out, and one that waits there for its turn.
-const FLIGHTS_MAX: usize = 2;
+const FLIGHTS_MAX: usize = 3;
 
 /// Calls that are decided together.
 type Group = Vec<Box<dyn Call>>;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use hashbrown::HashMap;
-use tasklane_core::{Priority, StateName, TaskId};
+use hashbrown::{HashMap, HashSet};
+use tasklane_core::{Priority, StateName, TaskId, Timestamp, WorkerId};
 
 use crate::keys::Key;
 use crate::read::ARGUMENTS_MAX;
@@ -32,6 +32,12 @@ pub(crate) struct Writes {
     listed: BTreeMap<TaskId, bool>,
     /// Lanes that have changed: queue, lane, priority.
     lanes: BTreeSet<(u32, u32, Priority)>,
+    /// Workers that hold other tasks than before, or with other deadlines.
+    holders: BTreeSet<WorkerId>,
+    /// Sorted sets that have nothing afterwards but what is set here.
+    anew: HashSet<Key>,
+    /// Members of sorted sets that are removed and stand before all others there.
+    leading: HashMap<Key, HashSet<Bytes>>,
 }
 
 impl Writes {
@@ -67,6 +73,22 @@ impl Writes {
     /// Sets or removes a member of a sorted set.
     pub(crate) fn score(&mut self, key: Key, member: impl Into<Vec<u8>>, score: Option<i64>) {
         self.scores.entry(key).or_default().insert(member.into(), score);
+    }
+
+    /// A worker holds a task until this deadline, or no longer.
+    pub(crate) fn hold(&mut self, worker: WorkerId, task: TaskId, deadline: Option<Timestamp>) {
+        self.score(Key::Held(worker), *task.as_bytes(), deadline.map(Timestamp::as_micros));
+        self.holders.insert(worker);
+    }
+
+    /// A sorted set will have nothing but what is set here.
+    pub(crate) fn make_anew(&mut self, key: Key) {
+        self.anew.insert(key);
+    }
+
+    /// These members of a sorted set are removed, and stand before all others.
+    pub(crate) fn lead(&mut self, key: Key, members: HashSet<Bytes>) {
+        self.leading.insert(key, members);
     }
 
     /// How a sorted set changes.
@@ -147,7 +169,7 @@ impl Writes {
     }
 
     /// Writes all of it as arguments of the script that writes.
-    pub(crate) fn ask(self, request: &mut Request<'_>) {
+    pub(crate) fn ask(mut self, request: &mut Request<'_>) {
         for (key, fields) in self.fields {
             let (mut set, mut unset) = (Vec::with_capacity(2 * fields.len()), Vec::new());
             for (field, value) in fields {
@@ -161,11 +183,21 @@ impl Writes {
         }
         for (key, scores) in self.scores {
             let (mut set, mut unset) = (Vec::with_capacity(2 * scores.len()), Vec::new());
+            let leading = self.leading.remove(&key).unwrap_or_default();
             for (member, score) in scores {
                 match score {
                     Some(score) => set.extend([score.to_string().into(), member.into()]),
+                    None if leading.contains(&member[..]) => {}
                     None => unset.push(member.into()),
                 }
+            }
+            if self.anew.contains(&key) {
+                unset.clear();
+                request.command("UNLINK", &key, std::iter::empty());
+            }
+            if !leading.is_empty() {
+                let with = ["0".into(), (leading.len() - 1).to_string().into()];
+                request.command("ZREMRANGEBYRANK", &key, with.into_iter());
             }
             chunked(request, "ZREM", &key, unset);
             chunked(request, "ZADD", &key, set);
@@ -197,9 +229,10 @@ impl Writes {
             self.listed.into_iter().partition(|(_, there)| *there);
         for (kind, ids) in [("R", removed), ("A", added)] {
             if !ids.is_empty() {
+                let mut packed = Vec::with_capacity(ids.len() * 16);
+                ids.iter().for_each(|(id, _)| packed.extend_from_slice(id.as_bytes()));
                 request.text(kind);
-                request.number(ids.len());
-                ids.iter().for_each(|(id, _)| request.bytes(id.as_bytes().to_vec()));
+                request.bytes(packed);
             }
         }
         for (queue, lane, priority) in self.lanes {
@@ -207,6 +240,12 @@ impl Writes {
             request.key(&Key::Lane(lane, priority));
             request.key(&Key::Heads(queue, priority));
             request.number(lane);
+        }
+        for worker in self.holders {
+            request.text("H");
+            request.key(&Key::Held(worker));
+            request.key(&Key::Leases);
+            request.bytes(worker.as_bytes().to_vec());
         }
     }
 }

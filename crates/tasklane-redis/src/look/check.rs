@@ -112,15 +112,18 @@ fn reads_of(stored: &Stored, catalog: &Catalog) -> Result<Vec<(Read, &'static st
             reads.push((scored(lane, member), "pending, but not in its lane"));
         }
         State::Assigned(lease) | State::Running(lease) => {
-            reads.push((scored(Key::Leases, id.clone()), "held, but not among the leases"));
-            let held = Read::Plain("SISMEMBER", Key::Held(lease.worker), vec![id.clone()]);
+            let held = scored(Key::Held(lease.worker), id.clone());
             reads.push((held, "held, but not by its worker"));
+            let worker = lease.worker.as_bytes().to_vec();
+            reads.push((scored(Key::Leases, worker), "held, but its worker has no deadline"));
         }
-        state if state.ended().is_some() => {
+        state => {
             let ended = Key::Ended(state.name(), queue);
-            reads.push((scored(ended, id.clone()), "not listed among the ended"));
+            if let Some(at) = state.ended().map(|ended| ended.at.as_micros().to_string()) {
+                let same_time = Read::plain("ZRANGEBYSCORE", ended, [&at, &at]);
+                reads.push((same_time, "not listed among the ended"));
+            }
         }
-        _ => {}
     }
     if let (Some(ordering), false) = (&task.spec.ordering_key, task.state.name().is_terminal()) {
         let line = Key::Line(queue, ordering.as_str().into());
@@ -138,7 +141,11 @@ fn problem_of(
     for (read, problem) in reads {
         let answer = snapshot.plain(read).cloned().unwrap_or_default();
         let there = match read {
-            Read::Plain("SISMEMBER", ..) => value::integer(answer)? == 1,
+            Read::Plain("ZRANGEBYSCORE", ..) => {
+                let lists = value::strings(answer)?;
+                let own = |id: &[u8]| id == stored.task.id.as_bytes();
+                lists.iter().any(|ids| ids.chunks(16).any(own))
+            }
             _ => value::bytes(answer)?.is_some(),
         };
         if !there {

@@ -1,6 +1,7 @@
 //! Lists: by id from the index, by end from the sets of ended tasks.
 
-use tasklane_core::{TaskId, limits};
+use bytes::Bytes;
+use tasklane_core::{TaskId, WorkerId, limits};
 use tasklane_store::{Page, PageCursor, Query, StoredTask};
 
 use crate::fault::Fault;
@@ -77,10 +78,13 @@ impl Shared {
     /// From the few that are held.
     async fn list_leased(&self, query: &Query) -> Result<Page, Fault> {
         let mut filling = Filling { query, page: Page::default(), bytes: 0 };
-        let read = Read::plain("ZRANGE", Key::Leases, ["0", "-1"]);
-        let (snapshot, _) = self.look(vec![read.clone()]).await?;
-        let held = value::strings(snapshot.plain(&read).cloned().unwrap_or_default())?;
-        let mut ids = held.iter().map(|id| task_id(id)).collect::<Result<Vec<_>, _>>()?;
+        let mut ids = Vec::new();
+        let workers = self.members([Key::Leases]).await?;
+        let worker = |id: Bytes| <[u8; 16]>::try_from(&id[..]).map(WorkerId::from_bytes);
+        let held = workers.into_iter().flat_map(worker).map(Key::Held);
+        for member in self.members(held).await? {
+            ids.push(task_id(&member)?);
+        }
         let before = query.after.map(id_bytes);
         ids.retain(|id| before.is_none_or(|before| *id.as_bytes() < before));
         ids.sort_unstable_by(|one, other| other.cmp(one));
@@ -88,6 +92,18 @@ impl Shared {
             filling.page.next = None;
         }
         Ok(filling.page)
+    }
+
+    /// All members of sorted sets.
+    async fn members(&self, keys: impl IntoIterator<Item = Key>) -> Result<Vec<Bytes>, Fault> {
+        let read = |key| Read::plain("ZRANGE", key, ["0", "-1"]);
+        let reads: Vec<_> = keys.into_iter().map(read).collect();
+        let (snapshot, _) = self.look(reads.clone()).await?;
+        let mut members = Vec::new();
+        for read in &reads {
+            members.extend(value::strings(snapshot.plain(read).cloned().unwrap_or_default())?);
+        }
+        Ok(members)
     }
 
     /// Says whether the page is full.
@@ -186,8 +202,11 @@ impl Shared {
                     // Others of the last moment may not have been read.
                     floor = floor.max(found.last().map(|(at, _)| *at));
                 }
-                for (at, id) in found {
-                    let id = task_id(&id)?;
+                let each = |(at, ids): &(i64, Bytes)| {
+                    ids.chunks(16).map(|id| (*at, task_id(id))).collect::<Vec<_>>()
+                };
+                for (at, id) in found.iter().flat_map(each) {
+                    let id = id?;
                     let minor = id.row_key();
                     if (at, minor) < (after.major, after.minor) {
                         ended.push((at, minor, id));

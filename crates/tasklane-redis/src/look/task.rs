@@ -10,7 +10,7 @@ use tasklane_store::{AuditFrom, StoredTask, Trail, codec};
 use crate::fault::Fault;
 use crate::keys::Key;
 use crate::read::Read;
-use crate::session::{WorkerSlot, unpack_health};
+use crate::session::{WorkerSlot, held_count_read, unpack_health};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::stored::{Payload, Stored};
@@ -103,7 +103,7 @@ impl Shared {
                 health: health.unwrap_or_else(Health::default),
             });
         }
-        let count = |worker: &Worker| Read::plain("SCARD", Key::Held(worker.id), []);
+        let count = |worker: &Worker| held_count_read(worker.id);
         let (snapshot, _) = self.look(shown.iter().map(count).collect()).await?;
         for worker in &mut shown {
             let leases = snapshot.plain(&count(worker)).cloned().unwrap_or_default();

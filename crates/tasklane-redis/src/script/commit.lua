@@ -8,9 +8,9 @@
 --       6 "epoch" to begin one, else empty
 --       then writes, one behind the other:
 --         C command key count arguments…   a plain command
---         H lane heads number              notes again where a lane begins
---         A count ids…                     adds tasks to the index, in rising order
---         R count ids…                     removes tasks from the index
+--         H key heads member               notes again where a sorted set begins
+--         A ids                            adds tasks to the index, in rising order
+--         R ids                            removes tasks from the index
 -- gives {1, time in microseconds} when it was written; {0} when another version is there, or the same
 --       by another write; {2} when it is another server's turn; {3} when the epoch began on another Redis
 --       server, or on this one before it was started again. In these nothing was written.
@@ -126,26 +126,26 @@ local function add(id)
 end
 
 -- Ids in rising order that come after all others, as new ones nearly always do: whole blocks at a
--- time. Gives how many of them were added so.
-local function append(first, last)
+-- time. Says whether they were.
+local function append(added)
   close()
   local label = redis.call('ZREVRANGEBYLEX', KEYS[3], '+', '-', 'LIMIT', 0, 1)[1] or FIRST
   local ids = redis.call('HGET', KEYS[4], label) or ''
-  if less(ARGV[first], label) or (ids ~= '' and not less(string.sub(ids, -16), ARGV[first])) then
-    return 0
+  local first = string.sub(added, 1, 16)
+  if less(first, label) or (ids ~= '' and not less(string.sub(ids, -16), first)) then
+    return false
   end
-  local at = first
-  while at <= last do
-    local room = (BLOCK_BYTES_MAX - #ids) / 16
+  local at = 1
+  while at <= #added do
+    local room = BLOCK_BYTES_MAX - #ids
     if room <= 0 then
-      label, ids, room = ARGV[at], '', BLOCK_BYTES_MAX / 16
+      label, ids, room = string.sub(added, at, at + 15), '', BLOCK_BYTES_MAX
     end
-    local stop = math.min(last, at + room - 1)
-    redis.call('HSET', KEYS[4], label, ids .. table.concat(ARGV, '', at, stop))
+    redis.call('HSET', KEYS[4], label, ids .. string.sub(added, at, at + room - 1))
     redis.call('ZADD', KEYS[3], 0, label)
-    ids, at = string.rep(' ', BLOCK_BYTES_MAX), stop + 1
+    ids, at = string.rep(' ', BLOCK_BYTES_MAX), at + room
   end
-  return last - first + 1
+  return true
 end
 
 local function remove(id)
@@ -157,12 +157,12 @@ local function remove(id)
   end
 end
 
-local function note_head(lane, heads, number)
-  local first = redis.call('ZRANGE', lane, 0, 0, 'WITHSCORES')
+local function note_head(key, heads, member)
+  local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first[2] then
-    redis.call('ZADD', heads, first[2], number)
+    redis.call('ZADD', heads, first[2], member)
   else
-    redis.call('ZREM', heads, number)
+    redis.call('ZREM', heads, member)
   end
 end
 
@@ -180,14 +180,15 @@ while at <= #ARGV do
     note_head(KEYS[tonumber(ARGV[at + 1])], KEYS[tonumber(ARGV[at + 2])], ARGV[at + 3])
     at = at + 4
   else
-    local count = tonumber(ARGV[at + 1])
-    local change = kind == 'A' and add or remove
-    local done = kind == 'A' and append(at + 2, at + 1 + count) or 0
-    for position = at + 2 + done, at + 1 + count do
-      change(ARGV[position])
+    local ids = ARGV[at + 1]
+    if kind == 'R' or not append(ids) then
+      local change = kind == 'A' and add or remove
+      for position = 1, #ids, 16 do
+        change(string.sub(ids, position, position + 15))
+      end
+      close()
     end
-    close()
-    at = at + 2 + count
+    at = at + 2
   end
 end
 redis.call('HSET', KEYS[1], 'version', string.format('%.0f', ARGV[1] + 1), 'mark', ARGV[4])

@@ -113,7 +113,7 @@ while at <= #ARGV do
     answer = redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 4, at + 3 + count))
     at = at + 4 + count
   elseif kind == 'S' then
-    answer = redis.call('SINTER', KEYS[tonumber(ARGV[at + 1])], KEYS[tonumber(ARGV[at + 2])])
+    answer = redis.call('ZINTER', 2, KEYS[tonumber(ARGV[at + 1])], KEYS[tonumber(ARGV[at + 2])])
     at = at + 3
   elseif kind == 'F' then
     answer = lane(KEYS[tonumber(ARGV[at + 1])], tonumber(ARGV[at + 2]))

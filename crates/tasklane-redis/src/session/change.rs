@@ -88,13 +88,14 @@ impl Session<'_> {
         match &stored.task.state {
             State::Pending { .. } => self.leave_lane(stored, queue),
             State::Assigned(lease) | State::Running(lease) => {
-                self.writes.member(Key::Held(lease.worker), *id.as_bytes(), false);
+                self.writes.hold(lease.worker, id, None);
                 *self.held.entry(lease.worker).or_default() -= 1;
-                self.writes.score(Key::Leases, *id.as_bytes(), None);
                 if lease.cancel_requested.is_some() {
                     self.writes.member(Key::Cancel, *id.as_bytes(), false);
                 }
             }
+            // Together with those that ended with it.
+            State::Completed { .. } => {}
             state => {
                 if state.ended().is_some() {
                     let key = Key::Ended(state.name(), queue);
@@ -113,13 +114,15 @@ impl Session<'_> {
         match &stored.task.state {
             State::Pending { .. } => self.enter_lane(stored, queue),
             State::Assigned(lease) | State::Running(lease) => {
-                self.writes.member(Key::Held(lease.worker), *id.as_bytes(), true);
                 *self.held.entry(lease.worker).or_default() += 1;
                 let next = self.next_deadline(stored, lease, stored.renewed.at);
-                self.writes.score(Key::Leases, *id.as_bytes(), Some(next.as_micros()));
+                self.writes.hold(lease.worker, id, Some(next));
                 if lease.cancel_requested.is_some() {
                     self.writes.member(Key::Cancel, *id.as_bytes(), true);
                 }
+            }
+            State::Completed { ended, .. } => {
+                self.completed.entry((queue, ended.at)).or_default().push(id)
             }
             state => {
                 if let Some(ended) = state.ended() {

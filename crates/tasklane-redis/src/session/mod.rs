@@ -24,7 +24,9 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes};
 use hashbrown::{HashMap, HashSet};
 use tasklane_core::lifecycle::Rules;
-use tasklane_core::{ChainHash, Random, Rotation, Sequence, Stamp, TaskId, Timestamp, WorkerId};
+use tasklane_core::{
+    ChainHash, Random, Rotation, Sequence, Stamp, StateName, TaskId, Timestamp, WorkerId,
+};
 use tasklane_store::{Position, Subject, codec};
 
 use crate::catalog::Catalog;
@@ -42,11 +44,14 @@ use crate::system::SystemRandom;
 use crate::value;
 use crate::writes::Writes;
 pub(crate) use change::place_member;
+use overdue::LeasesAfter;
 pub(crate) use renew::unpack_health;
-pub(crate) use worker::WorkerSlot;
+pub(crate) use worker::{WorkerSlot, held_count_read};
 
 /// Members of a sorted set read at first.
 const DEPTH: usize = 4;
+/// Completed tasks that are listed as one.
+const ENDED_TOGETHER_MAX: usize = 64;
 
 /// What a server remembers from one group to the next. None of it decides anything alone.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +59,7 @@ pub(crate) struct Memory {
     /// Whose turn it is among the queues.
     rotation: Rotation<u32>,
     /// Where the last looks at what is overdue ended.
-    leases_after: Option<(i64, Vec<u8>)>,
+    leases_after: Option<LeasesAfter>,
     timers_after: Option<(i64, Vec<u8>)>,
     leases_first: bool,
     /// Old idempotency records whose tasks live: passed over.
@@ -90,6 +95,8 @@ pub(crate) struct Session<'a> {
     woken: Woken,
     /// Whether tasks were admitted.
     admitted: bool,
+    /// Tasks that were completed, by queue and when.
+    completed: HashMap<(u32, Timestamp), Vec<TaskId>>,
     /// All fences are above it, in microseconds.
     floor: i64,
     /// The last record of the audit log, once one was appended.
@@ -149,6 +156,7 @@ impl<'a> Session<'a> {
             claimable: 0,
             woken: Woken::default(),
             admitted: false,
+            completed: HashMap::new(),
             floor,
             audited: None,
         }
@@ -177,6 +185,9 @@ impl<'a> Session<'a> {
         if !self.hot.is_empty() {
             self.memory.hot = std::mem::take(&mut self.hot);
         }
+        self.list_completed();
+        self.renew_holdings();
+        self.find_leading();
         let before = self.snapshot.meta;
         let mut note = |name: &str, number: i64| {
             self.writes.set(Key::Meta, name, number.to_string().into_bytes());
@@ -232,6 +243,30 @@ impl<'a> Session<'a> {
                 woken: self.woken,
             },
         }))
+    }
+
+    /// Those that were completed together are listed together.
+    fn list_completed(&mut self) {
+        for ((queue, at), ids) in self.completed.drain() {
+            for ids in ids.chunks(ENDED_TOGETHER_MAX) {
+                let member: Vec<u8> = ids.iter().flat_map(|id| *id.as_bytes()).collect();
+                let key = Key::Ended(StateName::Completed, queue);
+                self.writes.score(key, member, Some(at.as_micros()));
+            }
+        }
+    }
+
+    /// What is taken from the front of a lane is taken from there by one command.
+    fn find_leading(&mut self) {
+        for key in self.sorted.keys() {
+            let known = self.snapshot.sorted(key).zip(self.writes.scores(key));
+            let Some((known, changes)) = known else { continue };
+            let gone = |member: &[u8]| matches!(changes.get(member), Some(None));
+            let leading = known.leading(gone);
+            if leading.len() > 1 {
+                self.writes.lead(key.clone(), leading);
+            }
+        }
     }
 
     /// The time and number of the next event.

@@ -1,6 +1,6 @@
 //! Removing what has been kept long enough, a slice at a time.
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use tasklane_core::{StateName, TaskId, Timestamp, WorkerId};
 use tasklane_store::{Prune, Pruned};
 
@@ -16,6 +16,19 @@ use crate::value;
 const TASKS_MAX: usize = 500;
 /// Entries of the feed, idempotency records and workers looked at in one slice.
 pub(super) const ROWS_MAX: usize = 1_000;
+
+/// Lists of tasks that were completed together, looked at in one slice.
+const COMPLETED_MAX: usize = 64;
+const ID_BYTES: usize = 16;
+
+/// Tasks that ended together.
+struct Ended {
+    at: i64,
+    state: StateName,
+    key: Key,
+    /// Their ids.
+    member: Bytes,
+}
 
 impl Session<'_> {
     pub(crate) fn prune(&mut self, prune: &Prune) -> Result<Pruned, Fault> {
@@ -33,29 +46,54 @@ impl Session<'_> {
 
     fn prune_tasks(&mut self, prune: &Prune, pruned: &mut Pruned) -> Result<(), Fault> {
         let limit = prune.limit.min(TASKS_MAX);
-        for (at, id) in self.kept_long_enough(prune, limit)? {
-            if pruned.tasks_total() as usize >= limit {
+        let mut left = limit;
+        for Ended { at, state, key, member } in self.kept_long_enough(prune, limit, pruned)? {
+            let (over, kept) = member.split_at(member.len().min(left * ID_BYTES));
+            for id in over.chunks(ID_BYTES) {
+                self.remove_ended(task_id(id)?, at, state, pruned)?;
+                left -= 1;
+            }
+            if !over.is_empty() {
+                self.writes.score(key.clone(), member.clone(), None);
+            }
+            if !kept.is_empty() {
+                if !over.is_empty() {
+                    self.writes.score(key, kept, Some(at));
+                }
                 pruned.more = true;
                 break;
-            }
-            // It may have been revived by another call of this group.
-            let ended = self.task(id)?.and_then(|stored| stored.task.state.ended());
-            if ended.is_some_and(|ended| ended.at.as_micros() == at) {
-                let state = self.remove(id)?;
-                if let Some(count) = pruned.tasks.get_mut(state.index()) {
-                    *count += 1;
-                }
             }
         }
         Ok(())
     }
 
-    /// Ended tasks whose time is over, the first to end first; one more than `limit` if there are.
+    /// Removes a task, unless it has been discarded, or revived by another call of this group.
+    fn remove_ended(
+        &mut self,
+        id: TaskId,
+        at: i64,
+        state: StateName,
+        pruned: &mut Pruned,
+    ) -> Result<(), Fault> {
+        let Some(stored) = self.task(id)? else { return Ok(()) };
+        let ended = stored.task.state.ended();
+        let same = stored.task.state.name() == state;
+        if same && ended.is_some_and(|ended| ended.at.as_micros() == at) {
+            let state = self.remove(id)?;
+            if let Some(count) = pruned.tasks.get_mut(state.index()) {
+                *count += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ended tasks whose time is over, the first to end first.
     fn kept_long_enough(
         &mut self,
         prune: &Prune,
         limit: usize,
-    ) -> Result<Vec<(i64, TaskId)>, Fault> {
+        pruned: &mut Pruned,
+    ) -> Result<Vec<Ended>, Fault> {
         let queues: Vec<_> = self
             .catalog
             .queues()
@@ -69,14 +107,19 @@ impl Session<'_> {
                 let Some(kept_for) = retention.of(state) else { continue };
                 let max = self.now.minus(kept_for).as_micros();
                 let key = Key::Ended(state, *queue);
-                let read = Read::Next { key, max, after: None, limit: limit + 1 };
-                for (at, member) in value::scored(self.plain(read))? {
-                    found.push((at, task_id(&member)?));
-                }
+                // Those that were completed together are many in one.
+                let limit = match state {
+                    StateName::Completed => limit.min(COMPLETED_MAX) + 1,
+                    _ => limit + 1,
+                };
+                let read = Read::Next { key: key.clone(), max, after: None, limit };
+                let members = value::scored(self.plain(read))?;
+                pruned.more |= members.len() == limit;
+                let ended = |(at, member)| Ended { at, state, key: key.clone(), member };
+                found.extend(members.into_iter().map(ended));
             }
         }
-        found.sort_unstable();
-        found.truncate(limit + 1);
+        found.sort_unstable_by(|one, other| (one.at, &one.member).cmp(&(other.at, &other.member)));
         Ok(found)
     }
 

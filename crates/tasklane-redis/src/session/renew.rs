@@ -49,8 +49,8 @@ impl Session<'_> {
     /// stepped back, leases would be looked at too late: then each is noted by itself.
     fn renew_all(&mut self, renewal: &Renewal) -> Result<(), Fault> {
         if self.now < self.snapshot.meta.latest {
-            for member in self.members(&Key::Held(renewal.worker))? {
-                self.renew_lease(task_id(&member)?, self.renewed_now())?;
+            for id in self.held_by(renewal.worker)? {
+                self.renew_lease(id, self.renewed_now())?;
             }
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl Session<'_> {
             && stored.renewed < renewed
         {
             let next = self.next_deadline(&stored, lease, renewed.at);
-            self.writes.score(Key::Leases, *id.as_bytes(), Some(next.as_micros()));
+            self.writes.hold(lease.worker, id, Some(next));
             stored.renewed = renewed;
             self.writes.set(Key::Record, *id.as_bytes(), stored.pack_record());
         }
@@ -114,16 +114,14 @@ impl Session<'_> {
     fn asked_to_stop(&mut self, renewal: &Renewal) -> Result<Vec<TaskId>, Fault> {
         let held = Key::Held(renewal.worker);
         let changed =
-            self.writes.members(&held).is_some() || self.writes.members(&Key::Cancel).is_some();
-        let mut members = match changed {
-            false => value::strings(self.plain(Read::Common(held, Key::Cancel)))?,
-            true => {
-                let asked = self.members(&Key::Cancel)?;
-                let mut members = self.members(&held)?;
-                members.retain(|member| asked.binary_search(member).is_ok());
-                members
-            }
-        };
+            self.writes.scores(&held).is_some() || self.writes.members(&Key::Cancel).is_some();
+        if changed {
+            let asked = self.members(&Key::Cancel)?;
+            let mut held = self.held_by(renewal.worker)?;
+            held.retain(|id| asked.binary_search_by(|asked| asked[..].cmp(id.as_bytes())).is_ok());
+            return Ok(held);
+        }
+        let mut members = value::strings(self.plain(Read::Common(held, Key::Cancel)))?;
         members.sort_unstable();
         members.iter().map(|member| task_id(member)).collect()
     }

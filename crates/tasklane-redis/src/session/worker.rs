@@ -3,7 +3,7 @@
 use bytes::{Buf, BufMut, Bytes};
 use tasklane_core::lifecycle::Elapsed;
 use tasklane_core::{
-    Intent, Invalid, Problem, State, Timestamp, WorkerId, WorkerSpec, WorkerState, limits,
+    Intent, Invalid, Problem, State, TaskId, Timestamp, WorkerId, WorkerSpec, WorkerState, limits,
 };
 use tasklane_store::{Direction, StoreError, Subject, WorkerChange, WorkerRefusal, codec};
 
@@ -97,8 +97,7 @@ impl Session<'_> {
 
     /// What it has not started goes back; what it runs keeps its lease until that ends (S6).
     fn depart(&mut self, id: WorkerId) -> Result<(), Fault> {
-        for member in self.members(&Key::Held(id))? {
-            let task = task_id(&member)?;
+        for task in self.held_by(id)? {
             let state = self.task(task)?.map(|stored| stored.task.state.clone());
             if let Some(State::Assigned(lease)) = state {
                 let gone = Elapsed { assignment: true, ..Elapsed::default() };
@@ -114,8 +113,8 @@ impl Session<'_> {
     /// Forgets a worker. What it still runs keeps its lease as long as it was renewed (S6).
     pub(super) fn remove_worker(&mut self, id: WorkerId) -> Result<(), Fault> {
         let renewed = self.renewed(id)?;
-        for member in self.members(&Key::Held(id))? {
-            self.renew_lease(task_id(&member)?, renewed)?;
+        for task in self.held_by(id)? {
+            self.renew_lease(task, renewed)?;
         }
         for key in [Key::Workers, Key::Renewed, Key::Health] {
             self.writes.unset(key, *id.as_bytes());
@@ -172,9 +171,43 @@ impl Session<'_> {
     pub(super) fn held_count(&mut self, id: WorkerId) -> Result<usize, Fault> {
         let stored = match self.snapshot.held(id) {
             Some(count) => count,
-            None => value::integer(self.plain(Read::plain("SCARD", Key::Held(id), [])))?,
+            None => value::integer(self.plain(held_count_read(id)))?,
         };
         let changed = self.held.get(&id).copied().unwrap_or_default();
         Ok(usize::try_from(stored + changed).unwrap_or_default())
     }
+
+    /// The tasks that a worker holds, as they are by now, in order.
+    pub(super) fn held_by(&mut self, id: WorkerId) -> Result<Vec<TaskId>, Fault> {
+        let key = Key::Held(id);
+        let read = Read::plain("ZRANGE", key.clone(), ["0", "-1"]);
+        let mut members = value::strings(self.plain(read))?;
+        if let Some(changes) = self.writes.scores(&key) {
+            members.retain(|member| !changes.contains_key(&member[..]));
+            let there = changes.iter().filter(|(_, score)| score.is_some());
+            members.extend(there.map(|(member, _)| Bytes::from(member.clone())));
+        }
+        members.sort_unstable();
+        members.iter().map(|member| task_id(member)).collect()
+    }
+
+    /// Where all that a worker will hold is written now, it need not be taken out one by one.
+    pub(super) fn renew_holdings(&mut self) {
+        for (worker, by) in &self.held {
+            let read = || self.snapshot.plain(&held_count_read(*worker)).cloned();
+            let read = || read().and_then(|count| value::integer(count).ok());
+            let Some(before) = self.snapshot.held(*worker).or_else(read) else { continue };
+            let key = Key::Held(*worker);
+            let changes = self.writes.scores(&key).into_iter().flatten();
+            let written = changes.filter(|(_, score)| score.is_some()).count();
+            if before + by == written as i64 {
+                self.writes.make_anew(key);
+            }
+        }
+    }
+}
+
+/// How many tasks a worker holds.
+pub(crate) fn held_count_read(id: WorkerId) -> Read {
+    Read::plain("ZCARD", Key::Held(id), [])
 }
