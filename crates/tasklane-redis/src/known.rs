@@ -156,7 +156,7 @@ impl Snapshot {
 
 /// Hashes whose fields are few and short, and that most groups ask for.
 const fn is_small(key: &Key) -> bool {
-    matches!(key, Key::Depth | Key::Workers | Key::Renewed | Key::Health)
+    matches!(key, Key::Counts | Key::Depth | Key::Workers | Key::Renewed | Key::Health)
 }
 
 #[cfg(test)]

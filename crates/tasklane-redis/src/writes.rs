@@ -30,14 +30,27 @@ pub(crate) struct Writes {
     entries: Vec<(Key, u64, Vec<u8>)>,
     trims: Vec<(Key, u64)>,
     listed: BTreeMap<TaskId, bool>,
-    /// Lanes that have changed: queue, lane, priority.
-    lanes: BTreeSet<(u32, u32, Priority)>,
+    /// Lanes that have changed: queue, lane, priority; and where they begin then.
+    lanes: BTreeMap<(u32, u32, Priority), Head>,
     /// Workers that hold other tasks than before, or with other deadlines.
     holders: BTreeSet<WorkerId>,
     /// Sorted sets that have nothing afterwards but what is set here.
     anew: HashSet<Key>,
     /// Members of sorted sets that are removed and stand before all others there.
     leading: HashMap<Key, HashSet<Bytes>>,
+}
+
+/// Where a lane begins once it has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// The script has to look.
+    Unknown,
+    /// Here.
+    At(i64),
+    /// Here, unless it begins earlier.
+    NotAfter(i64),
+    /// It is empty.
+    Nowhere,
 }
 
 impl Writes {
@@ -138,14 +151,25 @@ impl Writes {
 
     /// Notes that a lane has changed.
     pub(crate) fn touch(&mut self, queue: u32, lane: u32, priority: Priority) {
-        self.lanes.insert((queue, lane, priority));
+        self.lanes.insert((queue, lane, priority), Head::Unknown);
+    }
+
+    /// Notes where lanes that have changed begin, as far as that is known.
+    pub(crate) fn note_heads(&mut self, head: impl Fn(&Key, &Scores) -> Head) {
+        for ((_, lane, priority), known) in &mut self.lanes {
+            let key = Key::Lane(*lane, *priority);
+            if let Some(changes) = self.scores.get(&key) {
+                *known = head(&key, changes);
+            }
+        }
     }
 
     /// Lanes of a queue and priority that have changed.
     pub(crate) fn touched(&self, queue: u32, priority: Priority) -> Vec<u32> {
         let there =
             self.lanes.range((queue, 0, Priority::Low)..=(queue, u32::MAX, Priority::Critical));
-        there.filter(|(_, _, own)| *own == priority).map(|(_, lane, _)| *lane).collect()
+        let of_priority = there.filter(|((_, _, own), _)| *own == priority);
+        of_priority.map(|((_, lane, _), _)| *lane).collect()
     }
 
     /// Fields that change, by hash.
@@ -165,7 +189,26 @@ impl Writes {
 
     /// Lanes that have changed: queue, lane, priority.
     pub(crate) fn all_lanes(&self) -> impl Iterator<Item = (u32, u32, Priority)> {
-        self.lanes.iter().copied()
+        self.lanes.keys().copied()
+    }
+
+    /// How many counters change.
+    pub(crate) fn counter_count(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Counters that change, by field. Those to which `known` has an answer are set to what they come to.
+    pub(crate) fn settle_counters(&mut self, mut known: impl FnMut(&[u8]) -> Option<i64>) {
+        let mut settled = Vec::new();
+        self.counts.retain(|(lane, priority, state), by| {
+            let field = counter(*lane, *priority, *state);
+            let before = if *by == 0 { None } else { known(field.as_bytes()) };
+            settled.extend(before.map(|before| (field, before + *by)));
+            before.is_none()
+        });
+        for (field, count) in settled {
+            self.set(Key::Counts, field, count.to_string());
+        }
     }
 
     /// Writes all of it as arguments of the script that writes.
@@ -235,17 +278,41 @@ impl Writes {
                 request.bytes(packed);
             }
         }
-        for (queue, lane, priority) in self.lanes {
-            request.text("H");
-            request.key(&Key::Lane(lane, priority));
-            request.key(&Key::Heads(queue, priority));
-            request.number(lane);
-        }
+        ask_heads(self.lanes, request);
         for worker in self.holders {
             request.text("H");
             request.key(&Key::Held(worker));
             request.key(&Key::Leases);
             request.bytes(worker.as_bytes().to_vec());
+        }
+    }
+}
+
+/// Where lanes begin, in few commands.
+fn ask_heads(lanes: BTreeMap<(u32, u32, Priority), Head>, request: &mut Request<'_>) {
+    let mut heads: BTreeMap<Key, [Vec<Bytes>; 3]> = BTreeMap::new();
+    for ((queue, lane, priority), head) in lanes {
+        let key = Key::Heads(queue, priority);
+        let number = || Bytes::from(lane.to_string());
+        let [at, not_after, nowhere] = heads.entry(key.clone()).or_default();
+        match head {
+            Head::At(score) => at.extend([score.to_string().into(), number()]),
+            Head::NotAfter(score) => not_after.extend([score.to_string().into(), number()]),
+            Head::Nowhere => nowhere.push(number()),
+            Head::Unknown => {
+                request.text("H");
+                request.key(&Key::Lane(lane, priority));
+                request.key(&key);
+                request.bytes(number());
+            }
+        }
+    }
+    for (key, [at, not_after, nowhere]) in heads {
+        chunked(request, "ZREM", &key, nowhere);
+        chunked(request, "ZADD", &key, at);
+        for pairs in not_after.chunks(ARGUMENTS_MAX) {
+            let with: Vec<_> = std::iter::once("LT".into()).chain(pairs.iter().cloned()).collect();
+            request.command("ZADD", &key, with.into_iter());
         }
     }
 }

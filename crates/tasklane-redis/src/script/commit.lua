@@ -135,16 +135,20 @@ local function append(added)
   if less(first, label) or (ids ~= '' and not less(string.sub(ids, -16), first)) then
     return false
   end
-  local at = 1
+  local at, room = 1, BLOCK_BYTES_MAX - #ids
+  local blocks, labels = {}, {}
   while at <= #added do
-    local room = BLOCK_BYTES_MAX - #ids
     if room <= 0 then
       label, ids, room = string.sub(added, at, at + 15), '', BLOCK_BYTES_MAX
     end
-    redis.call('HSET', KEYS[4], label, ids .. string.sub(added, at, at + room - 1))
-    redis.call('ZADD', KEYS[3], 0, label)
-    ids, at = string.rep(' ', BLOCK_BYTES_MAX), at + room
+    blocks[#blocks + 1] = label
+    blocks[#blocks + 1] = ids .. string.sub(added, at, at + room - 1)
+    labels[#labels + 1] = 0
+    labels[#labels + 1] = label
+    at, room = at + room, 0
   end
+  redis.call('HSET', KEYS[4], unpack(blocks))
+  redis.call('ZADD', KEYS[3], unpack(labels))
   return true
 end
 

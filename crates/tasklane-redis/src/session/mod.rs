@@ -42,7 +42,7 @@ use crate::sorted::{First, Sorted};
 use crate::stored::Stored;
 use crate::system::SystemRandom;
 use crate::value;
-use crate::writes::Writes;
+use crate::writes::{Head, Writes};
 pub(crate) use change::place_member;
 use overdue::LeasesAfter;
 pub(crate) use renew::unpack_health;
@@ -50,6 +50,8 @@ pub(crate) use worker::{WorkerSlot, held_count_read};
 
 /// Members of a sorted set read at first.
 const DEPTH: usize = 4;
+/// Counters from which on it pays to know them: each that is not costs a command.
+const COUNTERS_MANY: usize = 4;
 /// Completed tasks that are listed as one.
 const ENDED_TOGETHER_MAX: usize = 64;
 
@@ -173,6 +175,9 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn finish(mut self) -> Outcome {
+        if !self.is_missing() {
+            self.settle_counters();
+        }
         if self.is_missing() {
             self.read_ahead();
             let front = |(key, (depth, is_lane))| match is_lane {
@@ -188,6 +193,7 @@ impl<'a> Session<'a> {
         self.list_completed();
         self.renew_holdings();
         self.find_leading();
+        self.find_heads();
         let before = self.snapshot.meta;
         let mut note = |name: &str, number: i64| {
             self.writes.set(Key::Meta, name, number.to_string().into_bytes());
@@ -267,6 +273,38 @@ impl<'a> Session<'a> {
                 self.writes.lead(key.clone(), leading);
             }
         }
+    }
+
+    /// Where nobody else writes, counters are known, and many of them are set by one command.
+    fn settle_counters(&mut self) {
+        let many = self.snapshot.is_kept() && self.writes.counter_count() >= COUNTERS_MANY;
+        let (snapshot, mut missing) = (self.snapshot, Vec::new());
+        self.writes.settle_counters(|field| match snapshot.field(&Key::Counts, field) {
+            Some(count) => count.as_ref().map_or(Some(0), |count| value::number(count).ok()),
+            None => {
+                missing.push(Read::Field(Key::Counts, field.to_vec()));
+                None
+            }
+        });
+        if many {
+            missing.into_iter().for_each(|read| self.miss(read));
+        }
+    }
+
+    /// Where the lanes begin that have changed. Of one that was not looked at, only that it begins
+    /// with what came into it, or before.
+    fn find_heads(&mut self) {
+        let sorted = &self.sorted;
+        self.writes.note_heads(|key, changes| match sorted.get(key).map(Sorted::first) {
+            Some(First::Is(at, _)) => Head::At(at),
+            Some(First::None) => Head::Nowhere,
+            Some(First::Unknown) => Head::Unknown,
+            None => {
+                let entered: Option<Vec<i64>> = changes.values().copied().collect();
+                let first = entered.and_then(|entered| entered.into_iter().min());
+                first.map_or(Head::Unknown, Head::NotAfter)
+            }
+        });
     }
 
     /// The time and number of the next event.
