@@ -85,3 +85,49 @@ pub(crate) async fn begin(link: &Link, random: &mut impl Random) -> Result<(), F
     }
     Ok(())
 }
+
+#[cfg(all(test, feature = "test-server"))]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::snapshot::Loaded;
+    use crate::system::SystemRandom;
+    use crate::test_server::TestServer;
+
+    #[tokio::test]
+    async fn a_version_that_another_write_led_to_is_not_taken_for_the_one_decided_on() {
+        let server =
+            TestServer::start(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap();
+        let options = Options::default();
+        let link = Link::new(&server.address().parse().unwrap(), &options, 1).unwrap();
+        let mut random = SystemRandom::default();
+        begin(&link, &mut random).await.unwrap();
+        let mut known = Snapshot::default();
+        link.load(Way::Writing, Vec::new(), &mut known).await.unwrap();
+        let write = async |decided_on, mark| {
+            let mut writes = Writes::default();
+            writes.set(Key::Health, "written by", format!("{mark}"));
+            link.commit(decided_on, mark, writes, Kind::Other).await.unwrap()
+        };
+        let first = known.meta;
+        assert_eq!(write(first, 7).await, Committed::Done);
+        // Somebody else's first write led to the version that the second of ours was decided on.
+        let ours = Meta { version: first.version + 1, mark: 8, ..first };
+        assert_eq!(write(first, 8).await, Committed::Conflict);
+        assert_eq!(write(ours, 9).await, Committed::Conflict);
+        let field = Read::Field(Key::Health, b"written by".to_vec());
+        let mut expected = Snapshot::default();
+        expected.meta = ours;
+        let loaded = link.load(Way::Writing, vec![field.clone()], &mut expected).await.unwrap();
+        assert!(matches!(loaded, Loaded::Changed));
+        let theirs = Meta { mark: 7, ..ours };
+        assert_eq!(write(theirs, 10).await, Committed::Done);
+        let mut found = Snapshot::default();
+        link.load(Way::Writing, vec![field], &mut found).await.unwrap();
+        let written = found.field(&Key::Health, b"written by").unwrap().clone().unwrap();
+        assert_eq!(
+            (&written[..], found.meta.version, found.meta.mark),
+            (&b"10"[..], first.version + 2, 10)
+        );
+    }
+}

@@ -222,6 +222,26 @@ mod tests {
     }
 
     #[test]
+    fn those_before_the_first_that_stays_are_leading_whether_read_or_added() {
+        let mut sorted = Sorted::new([10, 20, 30, 40].map(item).to_vec(), false);
+        add(&mut sorted, 15);
+        take(&mut sorted, 10);
+        assert!(sorted.written());
+        let leading = |gone: &[i64]| {
+            let gone: HashSet<Bytes> = gone.iter().map(|score| item(*score).1).collect();
+            let mut leading: Vec<_> =
+                sorted.leading(|member| gone.contains(member)).into_iter().collect();
+            leading.sort();
+            leading
+        };
+        let of = |scores: &[i64]| scores.iter().map(|score| item(*score).1).collect::<Vec<_>>();
+        assert_eq!(leading(&[15, 20, 40]), of(&[15, 20]));
+        assert_eq!(leading(&[20, 30]), of(&[]), "one that stays is before them");
+        assert_eq!(leading(&[10, 15]), of(&[15]), "what is gone already does not count");
+        assert_eq!(leading(&[15, 20, 30, 40]), of(&[15, 20, 30, 40]));
+    }
+
+    #[test]
     fn changes_go_by_member() {
         let sorted = Sorted::new([10, 20].map(item).to_vec(), true);
         let changes = [(b"10".to_vec(), None), (b"20".to_vec(), Some(5)), (b"7".to_vec(), Some(7))];

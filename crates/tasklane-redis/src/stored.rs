@@ -10,7 +10,11 @@ use crate::fault::{Fault, corrupt};
 /// Payloads up to this size are kept with their task; larger ones apart, so that lists and settles
 /// do not move them.
 const INLINE_BYTES_MAX: usize = 1024;
+/// In the first byte of a task: whether its payload is apart, and how many zeros its spec ends with,
+/// which are left out: most of what a spec may have is not there.
 const APART: u8 = 1;
+const ZEROS_SHIFT: u8 = 1;
+const ZEROS_MAX: usize = 15;
 /// Trails and results up to this size are kept in the record: a field of its own costs Redis more than
 /// these bytes do, when it is written and when it is removed.
 const BESIDE_BYTES_MAX: usize = 256;
@@ -160,11 +164,14 @@ impl Stored {
             Payload::Inline(bytes) => bytes.len(),
             Payload::Apart(_) => 4,
         };
-        let mut packed = Vec::with_capacity(9 + spec.len() + inline);
-        packed.put_u32(self.lane);
-        packed.put_u8(if matches!(self.payload, Payload::Apart(_)) { APART } else { 0 });
-        packed.put_u16(u16::try_from(spec.len()).unwrap_or(u16::MAX));
-        packed.put_slice(&spec);
+        let zeros = spec.iter().rev().take(ZEROS_MAX).take_while(|byte| **byte == 0).count();
+        let spec = spec.get(..spec.len() - zeros).unwrap_or_default();
+        let apart = if matches!(self.payload, Payload::Apart(_)) { APART } else { 0 };
+        let mut packed = Vec::with_capacity(11 + spec.len() + inline);
+        packed.put_u8(apart | (zeros as u8) << ZEROS_SHIFT);
+        put_number(&mut packed, self.lane);
+        put_number(&mut packed, u32::try_from(spec.len()).unwrap_or(u32::MAX));
+        packed.put_slice(spec);
         match &self.payload {
             Payload::Inline(bytes) => packed.put_slice(bytes),
             Payload::Apart(length) => packed.put_u32(u32::try_from(*length).unwrap_or(u32::MAX)),
@@ -206,16 +213,18 @@ impl Stored {
     ) -> Result<Self, Fault> {
         let short = || corrupt(id, "cut short");
         let mut rest = packed.clone();
-        if rest.len() < 7 {
-            return Err(short());
-        }
-        let (lane, flags, length) = (rest.get_u32(), rest.get_u8(), usize::from(rest.get_u16()));
+        let flags = rest.try_get_u8().map_err(|_| short())?;
+        let lane = get_number(&mut rest).ok_or_else(short)?;
+        let length = get_number(&mut rest).ok_or_else(short)? as usize;
         if rest.len() < length {
             return Err(short());
         }
-        let spec = rest.split_to(length);
+        let zeros = usize::from(flags >> ZEROS_SHIFT);
+        let mut spec = Vec::with_capacity(length + zeros);
+        spec.extend_from_slice(&rest.split_to(length));
+        spec.resize(length + zeros, 0);
         let spec = codec::decode_spec(&spec, catalog.lane_and_queue(lane)?.0.clone())?;
-        let payload = match flags {
+        let payload = match flags & APART {
             APART if rest.len() == 4 => Payload::Apart(rest.get_u32() as usize),
             0 => Payload::Inline(rest),
             _ => return Err(short()),
@@ -241,9 +250,49 @@ impl Stored {
     }
 }
 
+/// A number in as few bytes as it takes: seven bits in each, the lowest first.
+fn put_number(packed: &mut Vec<u8>, mut number: u32) {
+    while number >= 0x80 {
+        packed.put_u8(number as u8 | 0x80);
+        number >>= 7;
+    }
+    packed.put_u8(number as u8);
+}
+
+/// `None` if there is no end to it.
+fn get_number(packed: &mut Bytes) -> Option<u32> {
+    let mut number = 0;
+    for shift in (0..32).step_by(7) {
+        let byte = packed.try_get_u8().ok()?;
+        number |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
 /// An id from the bytes of a field or member.
 pub(crate) fn task_id(bytes: &[u8]) -> Result<TaskId, Fault> {
     let bytes: Option<[u8; 16]> = bytes.try_into().ok();
     let id = bytes.and_then(|bytes| TaskId::from_bytes(bytes).ok());
     id.ok_or_else(|| Fault::Corrupt("an id is not one".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_and_small_ones_take_a_byte() {
+        for number in [0, 1, 127, 128, 16_383, 16_384, 1 << 28, u32::MAX] {
+            let mut packed = Vec::new();
+            put_number(&mut packed, number);
+            assert_eq!(packed.len() == 1, number < 128);
+            let mut rest = Bytes::from(packed);
+            assert_eq!((get_number(&mut rest), rest.len()), (Some(number), 0));
+        }
+        assert_eq!(get_number(&mut Bytes::from_static(&[0x80, 0x80])), None);
+        assert_eq!(get_number(&mut Bytes::from_static(&[0xff; 6])), None);
+    }
 }

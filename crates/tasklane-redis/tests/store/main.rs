@@ -21,4 +21,5 @@ mod model;
 mod restart;
 mod sentinel;
 mod several;
+mod together;
 mod work;
