@@ -10,6 +10,7 @@ use tasklane_redis::{Mode, Options, RedisStore};
 use tasklane_store::conformance::ManualClock;
 use tasklane_store::{Cursor, Store, StoreError, Submission};
 
+use crate::sentinel::{self, Told, judge, produce};
 use crate::work::{DURABLE, claim, completion, open, options, run, submit, token, until, worker};
 
 fn again(server: &TestServer) {
@@ -107,5 +108,29 @@ fn a_claim_that_was_forgotten_gives_way_to_the_next_with_a_higher_fence() {
         let current = store.execute(vec![completion(id, token(&second))]).await.unwrap();
         assert!(current[0].is_ok(), "{current:?}");
         assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+#[test]
+fn what_was_answered_is_there_though_redis_is_killed_with_several_writes_under_way() {
+    let server = TestServer::start(&DURABLE).unwrap();
+    run(async {
+        let store = open(&server.address(), Mode::Durable).await;
+        let told = Told::default();
+        let kill = async {
+            for _ in 0..5 {
+                // Long enough alone that it knows what is there, and sends writes behind one another.
+                for _ in 0..20 {
+                    told.some_more().await;
+                }
+                again(&server);
+            }
+            told.some_more().await;
+            told.end();
+        };
+        let produce = async || produce(&store, &told, 40).await;
+        let work = async || sentinel::work(&store, &told, 40).await;
+        tokio::join!(kill, produce(), produce(), produce(), produce(), work(), work(), work());
+        judge(&store, &told).await;
     });
 }

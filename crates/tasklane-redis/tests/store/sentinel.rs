@@ -12,7 +12,7 @@ use tasklane_store::{ClaimRequest, Store, StoreError};
 use tempfile::TempDir;
 
 use crate::durable::replica_of;
-use crate::work::{DURABLE, LONG, completion, options, run, submit, token, until, worker};
+use crate::work::{DURABLE, LONG, completion, options, run, tasks, token, until, worker};
 
 /// How often the primary is killed in the short form.
 const FAILOVERS: u32 = 5;
@@ -86,26 +86,45 @@ impl Watched {
     }
 }
 
+/// What callers were told.
 #[derive(Default)]
-struct Told {
+pub(crate) struct Told {
     submitted: Mutex<Vec<TaskId>>,
     completed: Mutex<Vec<TaskId>>,
     over: AtomicBool,
 }
 
-async fn produce(store: &RedisStore, told: &Told) {
+impl Told {
+    /// Until some more were taken.
+    pub(crate) async fn some_more(&self) {
+        let before = self.submitted.lock().unwrap().len();
+        until(async || self.submitted.lock().unwrap().len() > before + 20).await;
+    }
+
+    /// Nobody begins anything any more.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Submits so many tasks at a time.
+pub(crate) async fn produce(store: &RedisStore, told: &Told, count: usize) {
     while !told.over.load(Ordering::Relaxed) {
-        match submit(store).await {
-            Ok(id) => told.submitted.lock().unwrap().push(id),
+        match store.submit(tasks(count)).await {
+            Ok(mut submitted) => {
+                let submitted = submitted.remove(0).unwrap();
+                told.submitted.lock().unwrap().extend(submitted.iter().map(|task| task.id));
+            }
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-async fn work(store: &RedisStore, told: &Told) {
+/// Claims so many tasks at a time and completes them.
+pub(crate) async fn work(store: &RedisStore, told: &Told, count: usize) {
     let mut own = worker(store).await;
     while !told.over.load(Ordering::Relaxed) {
-        let request = ClaimRequest { worker: own, count: 10, auto_start: true, narrowed: None };
+        let request = ClaimRequest { worker: own, count, auto_start: true, narrowed: None };
         let claimed = match store.claim(vec![request]).await.map(|mut answers| answers.remove(0)) {
             Ok(Ok(claimed)) => claimed,
             // It may have been forgotten.
@@ -142,16 +161,14 @@ fn what_all_replicas_have_confirmed_survives_primaries_that_are_killed() {
         let told = Told::default();
         let kill = async {
             for _ in 0..count {
-                let before = told.submitted.lock().unwrap().len();
-                until(async || told.submitted.lock().unwrap().len() > before + 20).await;
+                told.some_more().await;
                 watched.fail_over().await;
             }
-            let before = told.submitted.lock().unwrap().len();
-            until(async || told.submitted.lock().unwrap().len() > before + 20).await;
-            told.over.store(true, Ordering::Relaxed);
+            told.some_more().await;
+            told.end();
         };
-        let produce = async || produce(&store, &told).await;
-        let work = async || work(&beside, &told).await;
+        let produce = async || produce(&store, &told, 1).await;
+        let work = async || work(&beside, &told, 10).await;
         tokio::join!(kill, produce(), produce(), produce(), produce(), work(), work());
         judge(&store, &told).await;
     });
@@ -169,7 +186,7 @@ async fn answered<T>(mut ask: impl AsyncFnMut() -> Result<T, StoreError>) -> T {
     }
 }
 
-async fn judge(store: &RedisStore, told: &Told) {
+pub(crate) async fn judge(store: &RedisStore, told: &Told) {
     let submitted = told.submitted.lock().unwrap().clone();
     let completed = told.completed.lock().unwrap().clone();
     let mut lost = 0;
