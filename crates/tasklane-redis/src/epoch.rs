@@ -76,7 +76,8 @@ pub(crate) async fn begin(link: &Link, random: &mut impl Random) -> Result<(), F
     writes.set(Key::Meta, "epoch", epoch.to_string());
     writes.set(Key::Meta, "format", FORMAT.to_string());
     writes.set(Key::Meta, "floor", if meta.epoch == 0 { "0".into() } else { floor.to_string() });
-    let committed = link.commit(meta, new_mark(random), writes, Kind::Epoch).await?;
+    let ready = link.ready().await?;
+    let committed = link.commit(ready, meta, new_mark(random), writes, Kind::Epoch).await?;
     if committed == Committed::Done && meta.epoch != 0 {
         tracing::warn!(
             last,
@@ -107,7 +108,8 @@ mod tests {
         let write = async |decided_on, mark| {
             let mut writes = Writes::default();
             writes.set(Key::Health, "written by", format!("{mark}"));
-            link.commit(decided_on, mark, writes, Kind::Other).await.unwrap()
+            let ready = link.ready().await.unwrap();
+            link.commit(ready, decided_on, mark, writes, Kind::Other).await.unwrap()
         };
         let first = known.meta;
         assert_eq!(write(first, 7).await, Committed::Done);

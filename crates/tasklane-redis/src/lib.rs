@@ -23,6 +23,7 @@ mod catalog;
 mod condition;
 mod epoch;
 mod fault;
+mod flight;
 mod heads;
 mod inbox;
 mod keys;

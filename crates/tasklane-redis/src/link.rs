@@ -81,6 +81,12 @@ pub(crate) enum Way {
     Watching,
 }
 
+/// A connection on which may be written, and what the answer waits for.
+pub(crate) struct Ready {
+    open: Open,
+    wait: Wait,
+}
+
 /// What came of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Committed {
@@ -152,15 +158,21 @@ impl Link {
         self.looked().1.refused.clone()
     }
 
-    /// What the answer to a write on this connection waits for; an error where none may be made.
-    async fn fit(&self, open: &Open) -> Result<Wait, Fault> {
+    /// Whether an answer to a write waits for anything, as of the last look.
+    pub(crate) fn waits(&self) -> bool {
+        self.looked().1.wait != Wait::Nothing
+    }
+
+    /// A connection on which may be written; an error where none may be made.
+    pub(crate) async fn ready(&self) -> Result<Ready, Fault> {
+        let open = self.writing.open().await?;
         if self.looked().0 != open.number {
             self.look().await?;
         }
         let looked = self.looked();
         match &looked.1.refused {
             Some(text) => Err(StoreError::Unavailable(text.clone()).into()),
-            None => Ok(looked.1.wait),
+            None => Ok(Ready { open, wait: looked.1.wait }),
         }
     }
 
@@ -215,6 +227,7 @@ impl Link {
     /// Writes under this mark, if the store is still as it was decided on.
     pub(crate) async fn commit(
         &self,
+        Ready { open, wait }: Ready,
         decided_on: Meta,
         mark: u64,
         writes: Writes,
@@ -231,8 +244,6 @@ impl Link {
             Kind::Admission => &self.commit,
             Kind::Other | Kind::Epoch => &self.commit_when_full,
         };
-        let open = self.writing.open().await?;
-        let wait = self.fit(&open).await?;
         let waiting = wait.command(self.wait_time_max);
         let sent = Instant::now();
         let answer = self.call(Way::Writing, &open, script, &request, waiting).await;

@@ -17,6 +17,8 @@ pub(crate) struct Told(Mutex<State>);
 struct State {
     /// When an answer came, and the time in it in microseconds.
     answer: Option<(Instant, i64)>,
+    /// When it was asked for.
+    sent: Option<Instant>,
     /// The last time that was given.
     given: i64,
 }
@@ -24,8 +26,10 @@ struct State {
 impl Told {
     /// Redis has answered with its time what was asked at `sent`.
     pub(crate) fn note(&self, sent: Instant, micros: i64) {
-        if sent.elapsed() < TIME_AGE_MAX {
-            self.state().answer = Some((Instant::now(), micros));
+        let mut state = self.state();
+        // What was asked for earlier may be heard of later.
+        if sent.elapsed() < TIME_AGE_MAX && state.sent.is_none_or(|last| last <= sent) {
+            (state.answer, state.sent) = (Some((Instant::now(), micros)), Some(sent));
         }
     }
 
@@ -70,6 +74,15 @@ mod tests {
         // A clock that was set back.
         told.note(Instant::now(), 7);
         assert!(told.now().unwrap() < HOUR / 2);
+    }
+
+    #[test]
+    fn an_answer_that_was_asked_for_earlier_says_nothing_new() {
+        let told = Told::default();
+        let earlier = Instant::now();
+        told.note(Instant::now(), HOUR + 10_000);
+        told.note(earlier, HOUR);
+        assert!(told.now().unwrap() >= HOUR + 10_000);
     }
 
     #[test]

@@ -7,11 +7,8 @@
 //! decided again in their order.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hashbrown::HashSet;
 use tasklane_core::Random;
@@ -20,12 +17,11 @@ use tasklane_store::{Position, StoreError};
 use crate::catalog::Catalog;
 use crate::epoch;
 use crate::fault::Fault;
-use crate::inbox::Call;
+use crate::flight::{Flight, Group, Landed, Trip, land, sent};
 use crate::link::{Committed, Way};
 use crate::read::Read;
 use crate::session::{Decided, Memory, Outcome, Session};
 use crate::shared::Shared;
-use crate::signal::News;
 use crate::snapshot::{Meta, Snapshot};
 use crate::system::SystemRandom;
 
@@ -41,11 +37,8 @@ const PAUSE_MICROS_MAX: u64 = 2_000;
 /// learn that by a write that is refused costs more than to read first.
 const ALONE_MIN: u32 = 2;
 
-/// Writes under way at once: one that Redis carries out, and one that waits there for its turn.
+/// Writes under way at once: one that Redis carries out, and others that wait there for their turn.
 const FLIGHTS_MAX: usize = 3;
-
-/// Calls that are decided together.
-type Group = Vec<Box<dyn Call>>;
 
 /// Decides and writes, group by group, until the store is closed.
 pub(crate) struct Writer {
@@ -65,36 +58,6 @@ pub(crate) struct Writer {
     flights: VecDeque<Flight>,
     /// Calls that have to be decided again, before any others.
     again: VecDeque<Trip>,
-}
-
-/// Calls on their way to Redis.
-struct Trip {
-    group: Group,
-    /// How often this was tried before.
-    attempt: u32,
-    started: Instant,
-    /// What is wrong even if it succeeds.
-    trouble: Option<String>,
-}
-
-/// A write that is under way.
-struct Flight {
-    trip: Trip,
-    /// Without one there is nothing to write: it ends with those before it.
-    landing: Option<Landing>,
-    catalog: Arc<Catalog>,
-    /// What was remembered before it was decided.
-    before: Memory,
-    news: News,
-}
-
-type Landed = Result<Committed, Fault>;
-type Landing = Pin<Box<dyn Future<Output = Landed> + Send>>;
-
-impl Trip {
-    fn new(group: Group) -> Self {
-        Self { group, attempt: 0, started: Instant::now(), trouble: None }
-    }
 }
 
 impl Writer {
@@ -125,7 +88,7 @@ impl Writer {
         let shared = Arc::clone(&self.shared);
         loop {
             let alone = self.alone >= ALONE_MIN && self.again.is_empty();
-            let room = alone && self.flights.len() < FLIGHTS_MAX;
+            let room = alone && self.flights.len() < self.flights_max();
             let Some(first) = self.flights.front_mut() else { break };
             tokio::select! {
                 biased;
@@ -137,6 +100,12 @@ impl Writer {
             Some(trip) => Some(trip),
             None => shared.inbox.take().await.map(Trip::new),
         }
+    }
+
+    /// Behind a write that waits for replicas or a file, Redis does nothing else on the connection: the
+    /// next would be carried out long after it was decided.
+    fn flights_max(&self) -> usize {
+        if self.shared.link.waits() { 1 } else { FLIGHTS_MAX }
     }
 
     /// Decides and sends the write on its way.
@@ -164,6 +133,8 @@ impl Writer {
             }
             if !self.flights.is_empty() {
                 self.land().await;
+                self.forget();
+                self.alone = 0;
                 return Ok(None);
             }
             self.forget();
@@ -255,26 +226,19 @@ impl Writer {
             self.forget();
         }
         self.shared.signals.launched();
-        let shared = Arc::clone(&self.shared);
-        let landing = (!writes.is_empty()).then(|| -> Landing {
-            Box::pin(async move { shared.link.commit(decided_on, mark, writes, kind).await })
-        });
-        let mut flight = Flight { trip, landing, catalog, before, news };
-        let mut landed = None;
-        if let Some(landing) = &mut flight.landing {
-            // It is sent here, before any other can be.
-            poll_fn(|context| {
-                if let Poll::Ready(early) = landing.as_mut().poll(context) {
-                    landed = Some(early);
-                }
-                Poll::Ready(())
-            })
-            .await;
+        let mut landing = None;
+        if !writes.is_empty() {
+            // A write that is under way holds nothing that another has to wait for.
+            let sending = self.shared.link.ready().await;
+            let shared = Arc::clone(&self.shared);
+            landing = Some(
+                sent(Box::pin(async move {
+                    shared.link.commit(sending?, decided_on, mark, writes, kind).await
+                }))
+                .await,
+            );
         }
-        if let Some(landed) = landed {
-            flight.landing = Some(Box::pin(std::future::ready(landed)));
-        }
-        self.flights.push_back(flight);
+        self.flights.push_back(Flight { trip, landing, catalog, before, news });
     }
 
     /// Waits for the writes that are under way.
@@ -331,7 +295,8 @@ impl Writer {
         if failed.iter().any(elsewhere) {
             begun = epoch::begin(&self.shared.link, &mut self.random).await;
         }
-        for (mut trip, landed) in failed {
+        // The first of them is the first again.
+        for (mut trip, landed) in failed.into_iter().rev() {
             let error = match (landed, &begun) {
                 (Ok(Committed::Elsewhere), Err(fault)) => Some(fault.to_store_error()),
                 (Ok(_), _) => None,
@@ -342,7 +307,7 @@ impl Writer {
             }
             if !trip.group.is_empty() {
                 trip.attempt += 1;
-                self.again.push_back(trip);
+                self.again.push_front(trip);
             }
         }
     }
@@ -350,15 +315,15 @@ impl Writer {
     /// Refuses the calls of a write that failed. But where there is no room, what ends tasks goes on,
     /// and makes some in time.
     fn refuse_what_cannot(&mut self, trip: &mut Trip, error: &StoreError) {
-        let full = matches!(error, StoreError::Full(_));
-        let others = trip.group.iter().any(|call| !call.admits());
-        let admits = trip.group.iter().any(|call| call.admits());
-        let (refused, kept): (Group, Group) = std::mem::take(&mut trip.group)
-            .into_iter()
-            .partition(|call| !(full && others && admits) || call.admits());
+        let group = std::mem::take(&mut trip.group);
+        let (refused, kept): (Group, Group) = group.into_iter().partition(|call| call.admits());
+        if !matches!(error, StoreError::Full(_)) || refused.is_empty() {
+            self.refuse(kept, error);
+        } else {
+            trip.group = kept;
+            trip.trouble = Some(error.to_string());
+        }
         self.refuse(refused, error);
-        trip.group = kept;
-        trip.trouble = Some(error.to_string());
     }
 
     fn refuse(&mut self, group: Group, error: &StoreError) {
@@ -383,13 +348,5 @@ impl Writer {
         let micros = self.random.next_u64() % PAUSE_MICROS_MAX;
         tokio::time::sleep(Duration::from_micros(micros)).await;
         Ok(())
-    }
-}
-
-/// How a write ended.
-async fn land(flight: &mut Flight) -> Landed {
-    match &mut flight.landing {
-        Some(landing) => landing.await,
-        None => Ok(Committed::Done),
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use tasklane_core::{Priority, State, StateName, TaskId, trail};
+use tasklane_core::{Priority, State, StateName, TaskId, WorkerId, trail};
 use tasklane_store::Finding;
 
 use super::stats::count;
@@ -17,6 +17,8 @@ use crate::value;
 
 /// Tasks looked at in one go.
 const TASKS_AT_ONCE: usize = 100;
+/// Lanes and workers looked at in one go.
+const FIRSTS_AT_ONCE: usize = 500;
 /// How often a look is repeated because something was written in between.
 const LOOKS_MAX: usize = 5;
 
@@ -36,6 +38,7 @@ impl Shared {
                 self.check_tasks(ids, &mut counted, &mut findings).await?;
             }
         }
+        self.check_firsts(&mut findings).await?;
         let counts = Read::plain("HGETALL", Key::Counts, []);
         let (end, _) = self.look(vec![counts.clone()]).await?;
         // Counters can be compared only if nothing has happened meanwhile.
@@ -48,6 +51,44 @@ impl Shared {
             }
         }
         Ok(findings)
+    }
+
+    /// Whether lanes and leases begin where they are said to begin.
+    async fn check_firsts(&self, findings: &mut Vec<Finding>) -> Result<(), Fault> {
+        let alive = Read::plain("HKEYS", Key::Workers, []);
+        let (snapshot, catalog) = self.look(vec![alive.clone()]).await?;
+        let mut firsts = Vec::new();
+        for lane in 0..u32::try_from(catalog.lane_count()).unwrap_or(u32::MAX) {
+            let queue = catalog.lane_and_queue(lane)?.1;
+            for priority in Priority::DESCENDING {
+                let noted = vec![lane.to_string().into_bytes()];
+                let noted = Read::Plain("ZSCORE", Key::Heads(queue, priority), noted);
+                firsts.push((Key::Lane(lane, priority), noted));
+            }
+        }
+        let workers = value::strings(snapshot.plain(&alive).cloned().unwrap_or_default())?;
+        for worker in workers {
+            if let Ok(id) = <[u8; 16]>::try_from(&worker[..]) {
+                let noted = Read::Plain("ZSCORE", Key::Leases, vec![worker.to_vec()]);
+                firsts.push((Key::Held(WorkerId::from_bytes(id)), noted));
+            }
+        }
+        let first = |key: &Key| Read::plain("ZRANGE", key.clone(), ["0", "0", "WITHSCORES"]);
+        for firsts in firsts.chunks(FIRSTS_AT_ONCE) {
+            let reads = firsts.iter().flat_map(|(key, noted)| [first(key), noted.clone()]);
+            let (snapshot, _) = self.look(reads.collect()).await?;
+            let answer = |read: &Read| snapshot.plain(read).cloned().unwrap_or_default();
+            for (key, noted) in firsts {
+                let there = value::scored(answer(&first(key)))?.first().map(|(at, _)| *at);
+                let noted = value::bytes(answer(noted))?;
+                let noted = noted.map(|score| value::number(&score)).transpose()?;
+                if there != noted {
+                    let problem = format!("begins at {there:?}, but {noted:?} is noted");
+                    findings.push(Finding { place: format!("{key:?}"), problem });
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn check_tasks(

@@ -1,7 +1,7 @@
 //! Lists: by id from the index, by end from the sets of ended tasks.
 
 use bytes::Bytes;
-use tasklane_core::{TaskId, WorkerId, limits};
+use tasklane_core::{StateName, TaskId, WorkerId, limits};
 use tasklane_store::{Page, PageCursor, Query, StoredTask};
 
 use crate::fault::Fault;
@@ -15,8 +15,12 @@ use crate::value;
 const BLOCKS: usize = 8;
 /// Tasks read at once.
 const TASKS_AT_ONCE: usize = 500;
-/// Ended tasks of each queue and state read at first.
-const ENDED_AT_ONCE: usize = 1_000;
+/// Lists of tasks that were completed together, read at first of each queue; of other ended tasks, which
+/// are listed one by one, sixteen times as many.
+const ENDED_AT_ONCE: usize = 64;
+/// How much more is read if that was too little, and up to where.
+const MORE: usize = 4;
+const ENDED_AT_ONCE_MAX: usize = 1_024;
 
 /// A page that is being filled.
 struct Filling<'q> {
@@ -82,8 +86,10 @@ impl Shared {
         let workers = self.members([Key::Leases]).await?;
         let worker = |id: Bytes| <[u8; 16]>::try_from(&id[..]).map(WorkerId::from_bytes);
         let held = workers.into_iter().flat_map(worker).map(Key::Held);
-        for member in self.members(held).await? {
-            ids.push(task_id(&member)?);
+        for held in held.collect::<Vec<_>>().chunks(TASKS_AT_ONCE) {
+            for member in self.members(held.to_vec()).await? {
+                ids.push(task_id(&member)?);
+            }
         }
         let before = query.after.map(id_bytes);
         ids.retain(|id| before.is_none_or(|before| *id.as_bytes() < before));
@@ -158,6 +164,11 @@ impl Shared {
             for ((ended_at, minor, _), stored) in part.iter().zip(found) {
                 at += 1;
                 let cursor = PageCursor { major: *ended_at, minor: *minor };
+                // It may have been discarded, and have come and ended again.
+                let same = |at: i64| at == *ended_at;
+                let stored = stored.filter(|(stored, _)| {
+                    stored.task.state.ended().is_some_and(|ended| same(ended.at.as_micros()))
+                });
                 let full = filling.add(stored, cursor);
                 // A page does not end between two tasks that its cursor could not tell apart.
                 let same =
@@ -188,8 +199,12 @@ impl Shared {
         let from = if query.after.is_some() { after.major.to_string() } else { "+inf".into() };
         let mut count = ENDED_AT_ONCE;
         loop {
-            let limit = count.to_string();
+            let limit = |key: &Key| match key {
+                Key::Ended(StateName::Completed, _) => count,
+                _ => count * 16,
+            };
             let read = |key: &Key| {
+                let limit = limit(key).to_string();
                 let with = [&from, "-inf", "WITHSCORES", "LIMIT", "0", &limit];
                 Read::plain("ZREVRANGEBYSCORE", key.clone(), with)
             };
@@ -198,7 +213,7 @@ impl Shared {
             for line in &lines {
                 let answer = snapshot.plain(&read(line)).cloned().unwrap_or_default();
                 let found = value::scored(answer)?;
-                if found.len() >= count {
+                if found.len() >= limit(line) {
                     // Others of the last moment may not have been read.
                     floor = floor.max(found.last().map(|(at, _)| *at));
                 }
@@ -214,10 +229,12 @@ impl Shared {
                 }
             }
             ended.retain(|(at, ..)| floor.is_none_or(|floor| *at > floor));
-            if !ended.is_empty() || floor.is_none() {
+            let enough = ended.len() >= query.limit.min(limits::PAGE_MAX);
+            let all = count >= ENDED_AT_ONCE_MAX && !ended.is_empty();
+            if enough || all || floor.is_none() {
                 return Ok((ended, floor.is_some()));
             }
-            count *= 10;
+            count *= MORE;
         }
     }
 }

@@ -89,6 +89,8 @@ impl Session<'_> {
         for LeasesAfter { worker, task } in after.into_iter().chain(found) {
             let id = worker_id(&worker.1)?;
             workers.push(id);
+            // Read together with what it holds.
+            self.renewed(id)?;
             let held = self.page(Key::Held(id), task, limit)?;
             complete &= held.len() < limit;
             for (at, member) in held {
