@@ -72,8 +72,8 @@ sim:
 	proof/sim/run $(call count,SIM_STEPS)
 
 # Puts bugs into a copy of the code, one at a time, each of which the ordinary tests must catch.
-bite: release
-	$(PROOF) bite $(call count,BITE)
+bite: tools release
+	TASKLANE_VALKEY=$(TOOLS)/valkey-server $(PROOF) bite $(call count,BITE)
 
 # Changes the core in every small way that it can be changed, and runs its tests on each.
 mutants:
