@@ -1,5 +1,5 @@
-//! Connections that hold a place for nothing: silent, idle, or with a client that takes nothing of
-//! its answer.
+//! Connections that hold a place for nothing: silent, idle, or with a client that does not come to the
+//! end of its headers or takes nothing of its answer.
 
 use std::io;
 use std::pin::Pin;
@@ -14,21 +14,33 @@ use tokio::time::Sleep;
 /// How a connection begins that speaks HTTP/2.
 const HTTP_2: &[u8] = b"PRI";
 
+/// How long a client may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    /// From the first byte of a request to the end of its headers, and from one request to the next.
+    pub(crate) headers_within: Duration,
+    /// To take some of its answer.
+    pub(crate) stall_after: Duration,
+}
+
 /// A stream whose writes make progress or fail: what a client was to get is held in memory until
-/// it is taken.
+/// it is taken. Likewise headers come to their end in time, or reading fails. Of HTTP/1 alone: what
+/// HTTP/2 sends is not seen as requests here.
 pub(crate) struct Attended<S: AsyncWrite + Unpin> {
     stream: S,
-    within: Duration,
+    times: Times,
     requests: Arc<Requests>,
     /// The first bytes that came.
     beginning: Vec<u8>,
+    /// While headers come piece by piece: until when they may. Most come at once, without a timer.
+    coming: Option<Pin<Box<Sleep>>>,
     /// While a write waits: until when it may.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S: AsyncWrite + Unpin> Attended<S> {
-    pub(crate) fn new(stream: S, within: Duration, requests: Arc<Requests>) -> Self {
-        Self { stream, within, requests, beginning: Vec::new(), waiting: None }
+    pub(crate) fn new(stream: S, times: Times, requests: Arc<Requests>) -> Self {
+        Self { stream, times, requests, beginning: Vec::new(), coming: None, waiting: None }
     }
 
     fn received(&mut self, bytes: &[u8]) {
@@ -37,6 +49,20 @@ impl<S: AsyncWrite + Unpin> Attended<S> {
         if !bytes.is_empty() && !HTTP_2.starts_with(&self.beginning) {
             self.requests.is_partial.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// There is nothing more to read yet. Fails if the headers of a request have begun and have taken
+    /// too long.
+    fn attend_headers(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.requests.waits_for_headers() {
+            return Poll::Pending;
+        }
+        let within = self.times.headers_within;
+        let coming = self.coming.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
+        ready!(coming.as_mut().poll(context));
+        self.requests.is_late.store(true, Ordering::Relaxed);
+        let why = "the headers came too slowly";
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
     }
 
     /// Passes on what came of a write, unless it has waited too long.
@@ -49,7 +75,7 @@ impl<S: AsyncWrite + Unpin> Attended<S> {
             self.waiting = None;
             return written;
         }
-        let within = self.within;
+        let within = self.times.stall_after;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
         ready!(waiting.as_mut().poll(context));
         let why = "the client takes nothing";
@@ -77,10 +103,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Attended<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.coming.is_some() && !self.requests.waits_for_headers() {
+            // They came to their end.
+            self.coming = None;
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         self.received(buffer.filled().get(before..).unwrap_or_default());
-        read
+        match read {
+            Poll::Pending => self.attend_headers(context),
+            read => read,
+        }
     }
 }
 
@@ -127,8 +160,8 @@ pub(crate) async fn silent(within: Duration, requests: &Requests) {
     }
 }
 
-/// Ends when a connection has sent no request for that long, and none is without an answer. hyper
-/// does so for HTTP/1 alone. What is still being sent then is sent to its end.
+/// Ends when a connection has sent no request for that long, at most twice that long, and none is without
+/// an answer. What is still being sent then is sent to its end.
 pub(crate) async fn idle(within: Duration, requests: &Requests) {
     let mut before = 0;
     loop {
@@ -148,6 +181,8 @@ pub(crate) struct Requests {
     answered: AtomicUsize,
     /// Of HTTP/1 alone: something came that is no whole request yet.
     is_partial: AtomicBool,
+    /// It did not become one in time.
+    is_late: AtomicBool,
     /// What is said before the connection is let go.
     last: OnceLock<Vec<u8>>,
 }
@@ -164,6 +199,17 @@ impl Requests {
         if self.is_partial.load(Ordering::Relaxed) {
             let _ = self.last.set(with());
         }
+    }
+
+    /// Whether headers took too long.
+    pub(crate) fn is_late(&self) -> bool {
+        self.is_late.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request has begun whose headers have not ended. What comes while another has no answer
+    /// may be its body, which is attended where it is read.
+    fn waits_for_headers(&self) -> bool {
+        self.is_partial.load(Ordering::Relaxed) && self.begun() == self.answered()
     }
 
     fn begun(&self) -> usize {
@@ -191,10 +237,48 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+    fn times(seconds: u64) -> Times {
+        let time = Duration::from_secs(seconds);
+        Times { headers_within: time, stall_after: time }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn headers_have_their_time_from_their_first_byte_and_bodies_have_not() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let requests = Arc::new(Requests::default());
+        let mut near = Attended::new(near, times(10), Arc::clone(&requests));
+        let mut byte = [0];
+        let patience = Duration::from_secs(100);
+        let idle = tokio::time::timeout(patience, near.read(&mut byte)).await;
+        assert!(idle.is_err(), "nothing has begun");
+        far.write_all(b"G").await.unwrap();
+        near.read_exact(&mut byte).await.unwrap();
+        let begun = Requests::begin(&requests);
+        far.write_all(b"{").await.unwrap();
+        near.read_exact(&mut byte).await.unwrap();
+        let body = tokio::time::timeout(patience, near.read(&mut byte)).await;
+        assert!(body.is_err(), "what comes is a body");
+        drop(begun);
+        far.write_all(b"G").await.unwrap();
+        near.read_exact(&mut byte).await.unwrap();
+        let started = tokio::time::Instant::now();
+        let dripping = tokio::spawn(async move {
+            for _ in 0..20 {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                let _ = far.write_all(b"E").await;
+            }
+        });
+        let mut all = Vec::new();
+        let error = near.read_to_end(&mut all).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!((started.elapsed().as_secs(), requests.is_late()), (10, true));
+        dripping.abort();
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_write_that_makes_no_progress_fails_and_one_that_does_goes_on() {
         let (near, mut far) = tokio::io::duplex(8);
-        let mut near = Attended::new(near, Duration::from_secs(10), Arc::default());
+        let mut near = Attended::new(near, times(10), Arc::default());
         near.write_all(&[1; 8]).await.unwrap();
         let reading = tokio::spawn(async move {
             let mut byte = [0];

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::attend::{Attended, Requests, idle, silent};
+use crate::attend::{Attended, Requests, Times, idle, silent};
 use crate::engine::Engine;
 use crate::http::{self, Front};
 use crate::maintenance;
@@ -181,13 +181,6 @@ impl Line {
     }
 }
 
-/// How long a client may take.
-#[derive(Debug, Clone, Copy)]
-struct Times {
-    headers_within: Duration,
-    stall_after: Duration,
-}
-
 /// What every connection comes through.
 #[derive(Clone)]
 struct Door {
@@ -201,7 +194,7 @@ impl Door {
         let Settings { headers_within, stall_after, .. } = *settings;
         let (most, times) = (settings.connections_max, Times { headers_within, stall_after });
         let room = Arc::new(Semaphore::new(most));
-        let builder = Arc::new(builder(headers_within));
+        let builder = Arc::new(builder());
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -256,12 +249,13 @@ impl Door {
 
 /// Without hyper's `pipeline_flush`: it takes whatever a body offers, however slowly it is read, so
 /// that a live reader that takes nothing costs memory instead of being noticed.
-fn builder(headers_within: Duration) -> auto::Builder<TokioExecutor> {
+fn builder() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(headers_within)
+        // Watched by `Attended`, which needs no timer for headers that come at once.
+        .header_read_timeout(None)
         // Head and body in one piece: answers are small, and copying one should cost less than a
         // list of pieces. What it saves was within the noise of ten interleaved rounds.
         .writev(false)
@@ -291,7 +285,7 @@ async fn serve(
     let mut ending = FuturesUnordered::from_iter([ending]);
     let (asked, answering) = (Arc::clone(&requests), Arc::clone(&front));
     let too_slow = || asked.end_partial(|| answering.too_slow());
-    let stream = Attended::new(stream, times.stall_after, Arc::clone(&requests));
+    let stream = Attended::new(stream, times, Arc::clone(&requests));
     let service = {
         service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             let begun = Requests::begin(&requests);
@@ -329,7 +323,7 @@ async fn serve(
         }
     };
     if let Err(error) = ended {
-        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_timeout) {
+        if asked.is_late() {
             too_slow();
         }
         tracing::debug!(error, "a connection ended early");

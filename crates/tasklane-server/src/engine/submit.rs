@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tasklane_core::{NewTask, Order, Task};
+use bytes::Bytes;
+use tasklane_core::{NewTask, Order, Spec, Task};
 use tasklane_store::{Store, StoredTask, Submission, SubmitRefusal, Submitted};
 
 use super::Engine;
@@ -69,14 +70,30 @@ impl Engine {
 
     /// Submits one task and gives it back; `None` where it is a repetition of one that retention
     /// has removed.
-    pub async fn submit_one(
+    pub fn submit_one(
         &self,
         task: NewTask,
+    ) -> impl Future<Output = Result<(Submitted, Option<Arrival>), EngineError>> + Send {
+        // Before the future is made, which is smaller then: what is moved is not copied on the way.
+        let draft = task.resolve(&self.settings().policies).map(|draft| {
+            let awaited = (draft.spec.clone(), draft.payload.clone(), draft.schedule.is_some());
+            (awaited, Submission { tasks: vec![draft] })
+        });
+        async move {
+            let ((spec, payload, scheduled), submission) = draft?;
+            let verdicts = self.submits.call(submission).await??;
+            self.arrival(verdicts, spec, payload, scheduled).await
+        }
+    }
+
+    /// What became of a task that was submitted alone.
+    async fn arrival(
+        &self,
+        mut verdicts: Vec<Submitted>,
+        spec: Spec,
+        payload: Bytes,
+        scheduled: bool,
     ) -> Result<(Submitted, Option<Arrival>), EngineError> {
-        let draft = task.resolve(&self.settings().policies)?;
-        let (spec, payload) = (draft.spec.clone(), draft.payload.clone());
-        let scheduled = draft.schedule.is_some();
-        let mut verdicts = self.submits.call(Submission { tasks: vec![draft] }).await??;
         let submitted = verdicts.pop().ok_or(EngineError::NotFound("task"))?;
         if let Some(admission) = submitted.admission {
             let task = Task::admitted(submitted.id, spec, admission);

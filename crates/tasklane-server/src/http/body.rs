@@ -21,6 +21,9 @@ use crate::limits::BODY_DEPTH_MAX;
 /// Bytes of an unknown member's name that are repeated in a refusal.
 const NAME_BYTES_SHOWN: usize = 64;
 
+/// Bytes of a body that are copied rather than kept where they were read.
+const COPIED_BYTES_MAX: usize = 2_048;
+
 /// Bytes of a body that are let pass unread, and for how long: for more a connection is ended.
 const UNREAD_BYTES_MAX: usize = 1024 * 1024;
 const UNREAD_WITHIN: Duration = Duration::from_secs(1);
@@ -138,7 +141,8 @@ async fn collect(engine: &Engine, headers: &HeaderMap, body: Body) -> Result<Byt
     }
 }
 
-/// Most bodies come in one piece, which is then not copied.
+/// Most bodies come in one piece. A large one is not copied; a small one is, so that it does not hold
+/// the eight kilobytes that it was read into while it waits.
 async fn gather(mut body: Body, max: usize, mut share: Share<'_>) -> Result<Bytes, Refused> {
     let mut whole = Bytes::new();
     let mut pieces = BytesMut::new();
@@ -150,7 +154,10 @@ async fn gather(mut body: Body, max: usize, mut share: Share<'_>) -> Result<Byte
             return Err(Refused::new(problem::OVERLOADED, detail));
         }
         if whole.is_empty() && pieces.is_empty() {
-            whole = data;
+            whole = match data.len() {
+                ..=COPIED_BYTES_MAX => Bytes::copy_from_slice(&data),
+                _ => data,
+            };
         } else {
             pieces.extend_from_slice(&std::mem::take(&mut whole));
             pieces.extend_from_slice(&data);

@@ -77,11 +77,13 @@ impl Front {
         let observed = Observed::new(&self.engine, &request);
         let (started, mut route) = (observed.started, None);
         let request_id = self.ids.of(request.headers());
-        let uri = request.uri().clone();
+        // Nothing of the request is held while its answer is awaited: hyper reads on into the memory
+        // that its head came in.
+        let path: Box<str> = shown(request.uri()).into();
         let mut response = if let Some(refused) = self.refuse_early(&request) {
             self.engine.metrics().rejected(refused.kind().word);
             refused.into_response()
-        } else if let Some((shortcut, id)) = Shortcut::find(request.method(), uri.path()) {
+        } else if let Some((shortcut, id)) = Shortcut::find(request.method(), &path) {
             route = Some(shortcut.route());
             let admitted = guard::check_origin(&self.engine, &request).and_then(|()| {
                 let (route, verb) = (shortcut.route(), shortcut.verb());
@@ -99,10 +101,10 @@ impl Front {
             self.router.clone().call(request).await.into_response()
         };
         if let Some(refused) = response.extensions_mut().remove::<Refused>() {
-            response = render(response, refused, shown(&uri), &request_id);
+            response = render(response, refused, &path, &request_id);
         }
         let (engine, slow) = (&self.engine, &self.slow);
-        observed.end(engine, slow, route, shown(&uri), &request_id, &mut response);
+        observed.end(engine, slow, route, &path, &request_id, &mut response);
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);

@@ -3,8 +3,11 @@
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
+use bytes::Bytes;
 use tasklane_client::wire;
-use tasklane_core::{Command, IdempotencyKey, Intent, NewTask, Reach, StateName, TaskId, Verb};
+use tasklane_core::{
+    Command, IdempotencyKey, Intent, NewTask, Reach, StateName, TaskId, TraceContext, Verb,
+};
 use tasklane_store::Submitted;
 
 use super::observe::Made;
@@ -31,19 +34,9 @@ pub(crate) async fn submit(
         return Err(body::refuse_unread(request).await);
     };
     let bytes = body::read(&engine, request).await?;
-    let sent: wire::NewTask<'_> = body::parse(&bytes)?;
-    let mut task = receive::new_task(&bytes, &sent, trace.as_ref(), &mut receive::Names::default())
-        .map_err(|invalid| Refused::invalid("", &invalid))?;
-    if let Some(key) = key {
-        if task.idempotency_key.as_ref().is_some_and(|own| *own != key) {
-            let detail = "differs from the Idempotency-Key header";
-            let pointer = "/idempotency_key";
-            return Err(Refused::field(problem::VALIDATION_FAILED, pointer, "conflict", detail));
-        }
-        task.idempotency_key = Some(key);
-    }
-    must_take(&caller, &task)?;
-    let (submitted, arrival) = engine.submit_one(task).await?;
+    let submission = engine.submit_one(sent_task(&bytes, trace.as_ref(), key, &caller)?);
+    drop(bytes);
+    let (submitted, arrival) = submission.await?;
     let Some(Arrival { stored, order, estimate }) = arrival else {
         let mut response = respond::written(&engine, StatusCode::OK, &receipt(&submitted));
         mark_replayed(&mut response);
@@ -60,6 +53,28 @@ pub(crate) async fn submit(
         response.extensions_mut().insert(Made(submitted.id));
     }
     Ok(response)
+}
+
+/// The task in a body. Apart, so that nothing of its making is kept while its submission is awaited.
+fn sent_task(
+    bytes: &Bytes,
+    trace: Option<&TraceContext>,
+    key: Option<IdempotencyKey>,
+    caller: &Caller,
+) -> Result<NewTask, Refused> {
+    let sent: wire::NewTask<'_> = body::parse(bytes)?;
+    let mut task = receive::new_task(bytes, &sent, trace, &mut receive::Names::default())
+        .map_err(|invalid| Refused::invalid("", &invalid))?;
+    if let Some(key) = key {
+        if task.idempotency_key.as_ref().is_some_and(|own| *own != key) {
+            let detail = "differs from the Idempotency-Key header";
+            let pointer = "/idempotency_key";
+            return Err(Refused::field(problem::VALIDATION_FAILED, pointer, "conflict", detail));
+        }
+        task.idempotency_key = Some(key);
+    }
+    must_take(caller, &task)?;
+    Ok(task)
 }
 
 /// A key may bring in only what is within its reach.
