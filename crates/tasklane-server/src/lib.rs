@@ -11,6 +11,7 @@
 //! HTTP; handlers know nothing of a store's inside.
 
 mod address;
+mod aside;
 mod attend;
 pub mod engine;
 pub mod http;

@@ -96,10 +96,20 @@ enum Command {
 
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads()).enable_all().build();
+    match runtime {
         Ok(runtime) => ending::end(runtime.block_on(run(command))),
         Err(error) => ending::end(Err(error.into())),
     }
+}
+
+/// One processor is left to the writer of the store, and to the system, which carries what is sent and
+/// synced. Beside them more threads only take turns: with one thread instead of two on two processors
+/// a submission over HTTP costs 3 % less and comes back 4 % faster, a drain on Redis is 10 % faster
+/// (medians of 24 and 3 rounds in turns).
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |processors| processors.get() - 1).max(1)
 }
 
 async fn run(command: Command) -> Outcome {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tasklane_core::{NewTask, Order, Spec, Task};
+use tasklane_core::{Draft, NewTask, Order, Spec, Task, Timestamp};
 use tasklane_store::{Store, StoredTask, Submission, SubmitRefusal, Submitted};
 
 use super::Engine;
@@ -11,6 +11,8 @@ use super::batcher::{Verb, Verdicts};
 use super::error::EngineError;
 use super::parking::{Parked, Parking};
 use super::snapshot::Estimate;
+use crate::aside::aside;
+use crate::limits::LONG_BATCH_TASKS;
 
 /// Submissions as one call on the store.
 pub(super) struct Submit {
@@ -46,6 +48,19 @@ impl Verb for Submit {
 impl Engine {
     /// Submits tasks that are taken or refused together. The policies fill what they leave out.
     pub async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, EngineError> {
+        let is_long = tasks.len() >= LONG_BATCH_TASKS;
+        let (drafts, soonest) = aside(is_long, || self.drafts(tasks))?;
+        let submitted = self.submits.call(Submission { tasks: drafts }).await??;
+        if let Some(at) = soonest {
+            self.alarm.at(at);
+        }
+        let replayed = submitted.iter().filter(|submitted| submitted.replayed).count();
+        self.metrics.replayed(replayed as u64);
+        Ok(submitted)
+    }
+
+    /// What is asked for, without gaps, and when the first of it comes due.
+    fn drafts(&self, tasks: Vec<NewTask>) -> Result<(Vec<Draft>, Option<Timestamp>), EngineError> {
         let mut drafts = Vec::with_capacity(tasks.len());
         let mut soonest = None;
         let settings = self.settings();
@@ -55,17 +70,11 @@ impl Engine {
             })?;
             if let Some(when) = draft.schedule {
                 let at = when.resolve(self.now());
-                soonest = Some(soonest.map_or(at, |known: tasklane_core::Timestamp| known.min(at)));
+                soonest = Some(soonest.map_or(at, |known: Timestamp| known.min(at)));
             }
             drafts.push(draft);
         }
-        let submitted = self.submits.call(Submission { tasks: drafts }).await??;
-        if let Some(at) = soonest {
-            self.alarm.at(at);
-        }
-        let replayed = submitted.iter().filter(|submitted| submitted.replayed).count();
-        self.metrics.replayed(replayed as u64);
-        Ok(submitted)
+        Ok((drafts, soonest))
     }
 
     /// Submits one task and gives it back; `None` where it is a repetition of one that retention

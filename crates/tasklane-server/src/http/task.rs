@@ -14,8 +14,9 @@ use super::observe::Made;
 use super::problem::{self, Refused};
 use super::query::{Form, Known, Nothing, Parameters, known, parameters};
 use super::{App, body, guard, observe, receive, render, respond, story};
+use crate::aside::aside;
 use crate::engine::{Arrival, Caller, Engine};
-use crate::limits::WAIT_MAX;
+use crate::limits::{LONG_BODY_BYTES, WAIT_MAX};
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -132,20 +133,32 @@ pub(crate) async fn submit_batch(
     };
     let bytes = body::read(&engine, request).await?;
     let turn = engine.admission().turn(bytes.len()).await;
-    let batch: wire::Batch<'_> = body::parse(&bytes)?;
-    receive::check_batch(batch.tasks.len()).map_err(|invalid| Refused::invalid("", &invalid))?;
-    engine.count_tasks(&caller, batch.tasks.len()).map_err(Refused::too_often)?;
-    let (mut tasks, mut names) = (Vec::with_capacity(batch.tasks.len()), Default::default());
-    for (index, sent) in batch.tasks.iter().enumerate() {
-        let task = receive::new_task(&bytes, sent, trace.as_ref(), &mut names)
-            .map_err(|invalid| Refused::invalid(&format!("/tasks/{index}"), &invalid))?;
-        must_take(&caller, &task)?;
-        tasks.push(task);
-    }
-    drop((batch, turn));
+    let is_long = bytes.len() >= LONG_BODY_BYTES;
+    let tasks = aside(is_long, || tasks_of(&engine, &caller, &bytes, trace.as_ref()))?;
+    drop(turn);
     let submitted = engine.submit(tasks).await.map_err(in_batch)?;
     let answer = wire::BatchAnswer { tasks: submitted.iter().map(receipt).collect() };
     Ok(respond::written(&engine, StatusCode::CREATED, &answer))
+}
+
+/// The tasks of a batch, all of which the caller may submit.
+fn tasks_of(
+    engine: &Engine,
+    caller: &Caller,
+    bytes: &Bytes,
+    trace: Option<&TraceContext>,
+) -> Result<Vec<NewTask>, Refused> {
+    let batch: wire::Batch<'_> = body::parse(bytes)?;
+    receive::check_batch(batch.tasks.len()).map_err(|invalid| Refused::invalid("", &invalid))?;
+    engine.count_tasks(caller, batch.tasks.len()).map_err(Refused::too_often)?;
+    let (mut tasks, mut names) = (Vec::with_capacity(batch.tasks.len()), Default::default());
+    for (index, sent) in batch.tasks.iter().enumerate() {
+        let task = receive::new_task(bytes, sent, trace, &mut names)
+            .map_err(|invalid| Refused::invalid(&format!("/tasks/{index}"), &invalid))?;
+        must_take(caller, &task)?;
+        tasks.push(task);
+    }
+    Ok(tasks)
 }
 
 /// A refusal of a batch points at the task at fault.

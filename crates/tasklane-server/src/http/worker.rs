@@ -16,8 +16,9 @@ use tasklane_store::{Direction, LeaseRef, Leases, Renewal};
 use super::problem::{self, Refused, refusal_word};
 use super::query::{Nothing, Parameters};
 use super::{App, body, guard, observe, receive, render, respond};
+use crate::aside::aside;
 use crate::engine::{Caller, Directive, Engine, Poll};
-use crate::limits::{REPORTS_MAX, WAIT_MAX};
+use crate::limits::{LONG_BODY_BYTES, REPORTS_MAX, WAIT_MAX};
 
 /// Register a worker
 #[utoipa::path(post, path = "/internal/workers/register", tag = "workers", request_body = wire::Register,
@@ -255,19 +256,10 @@ async fn results(
     worker: WorkerId,
     bytes: &Bytes,
 ) -> Result<Response, Refused> {
-    let reports: wire::Reports<'_> = body::parse(bytes)?;
-    receive::check_count("results", reports.results.len(), REPORTS_MAX)
-        .map_err(|invalid| Refused::invalid("", &invalid))?;
+    let is_long = bytes.len() >= LONG_BODY_BYTES;
+    let (reports, commands) = aside(is_long, || reported(engine, bytes))?;
     let poll = reports.poll.as_ref().map(|poll| read_poll(worker, poll, "/poll")).transpose()?;
     let wait = poll.as_ref().map_or(Duration::ZERO, |poll| poll.wait);
-    let mut commands = Vec::with_capacity(reports.results.len());
-    let settings = engine.settings();
-    for (index, report) in reports.results.iter().enumerate() {
-        let outcome = receive::outcome(bytes, report, &settings)
-            .map_err(|refused| refused.under(&format!("/results/{index}")))?;
-        let intent = Intent::Settle(report.lease_token.0, outcome);
-        commands.push(Command { task: report.task_id.0, intent });
-    }
     let (verdicts, polled) = engine.settle(worker, commands, poll).await?;
     let results = reports.results.iter().zip(&verdicts);
     let results = results.map(|(report, verdict)| shown(report.task_id.0, verdict)).collect();
@@ -284,6 +276,25 @@ async fn results(
     };
     let answer = wire::ReportsAnswer { results, tasks, directive };
     Ok(observe::after_wait(respond::written(engine, StatusCode::OK, &answer), wait))
+}
+
+/// What a worker tells of its tasks, and what is to be done about each.
+fn reported<'a>(
+    engine: &Engine,
+    bytes: &'a Bytes,
+) -> Result<(wire::Reports<'a>, Vec<Command>), Refused> {
+    let reports: wire::Reports<'_> = body::parse(bytes)?;
+    receive::check_count("results", reports.results.len(), REPORTS_MAX)
+        .map_err(|invalid| Refused::invalid("", &invalid))?;
+    let mut commands = Vec::with_capacity(reports.results.len());
+    let settings = engine.settings();
+    for (index, report) in reports.results.iter().enumerate() {
+        let outcome = receive::outcome(bytes, report, &settings)
+            .map_err(|refused| refused.under(&format!("/results/{index}")))?;
+        let intent = Intent::Settle(report.lease_token.0, outcome);
+        commands.push(Command { task: report.task_id.0, intent });
+    }
+    Ok((reports, commands))
 }
 
 fn shown(task: TaskId, verdict: &Result<tasklane_store::Changed, Refusal>) -> wire::ReportVerdict {
