@@ -15,7 +15,11 @@ const WAITING_MAX: usize = 20_000;
 const GROUP_SIZE_MAX: usize = 500;
 /// Calls of this size together are worth being decided while a write is under way; fewer wait for
 /// more until it has ended, so that groups do not become small.
-const MANY_SIZE: usize = 24;
+const MANY_SIZE: usize = 32;
+/// How often those who are about to call go first while nothing is under way, as long as more do.
+/// Submissions one by one over HTTP, in turns, medians of seven: 50.3k/s with 24 and without this, 53.3k/s
+/// with both, and a p99 of 2.8 and 2.1 ms.
+const TURNS_MAX: usize = 4;
 /// Groups that go before a slice of bulk work that waits. Without a bound, a store that is never
 /// idle would never remove what has been kept long enough; a lifecycle is two units of groups and
 /// one of a slice, so with two, retention keeps up with groups that are full.
@@ -124,6 +128,7 @@ impl Inbox {
     /// The next calls to decide together; `None` once the store is closed and all is done.
     pub(crate) async fn take(&self) -> Option<Vec<Box<dyn Call>>> {
         loop {
+            self.let_others_call().await;
             let filled = self.filled.notified();
             {
                 let mut waiting = self.lock();
@@ -136,6 +141,18 @@ impl Inbox {
                 }
             }
             filled.await;
+        }
+    }
+
+    /// Where calls have come, more are mostly about to.
+    async fn let_others_call(&self) {
+        let mut size = 0;
+        for _ in 0..TURNS_MAX {
+            let before = std::mem::replace(&mut size, self.lock().size);
+            if size <= before || size >= MANY_SIZE {
+                return;
+            }
+            tokio::task::yield_now().await;
         }
     }
 
@@ -191,6 +208,8 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn call(inbox: &Inbox, class: Class) {
@@ -219,6 +238,25 @@ mod tests {
             })
             .collect();
         assert_eq!(turns, [false, false, true, false, false, true]);
+    }
+
+    /// Calls, and has so many others call after it, each once the one before it has.
+    fn call_in_turn(inbox: Arc<Inbox>, others: usize) {
+        tokio::spawn(async move {
+            call(&inbox, Class::Ordinary);
+            if others > 0 {
+                call_in_turn(inbox, others - 1);
+            }
+        });
+    }
+
+    #[tokio::test]
+    async fn those_who_are_about_to_call_go_first_until_they_are_many() {
+        let inbox = Arc::new(Inbox::default());
+        call_in_turn(Arc::clone(&inbox), 2);
+        assert_eq!(inbox.take().await.unwrap().len(), 3);
+        call_in_turn(Arc::clone(&inbox), 999);
+        assert!((MANY_SIZE..999).contains(&inbox.take().await.unwrap().len()));
     }
 
     #[test]

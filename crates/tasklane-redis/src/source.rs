@@ -1,17 +1,26 @@
 //! Finds the server that takes writes, and connects to it.
 
+use std::path::Path;
+
 use redis::aio::MultiplexedConnection;
+use redis::io::tcp::{TcpSettings, socket2::SockRef};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisError,
     Value,
 };
 use redis::{ClientTlsConfig, TlsCertificates};
 use tasklane_store::StoreError;
+use tokio::net::UnixStream;
 
 use crate::address::{Address, Files, Way};
 use crate::fault::Fault;
 use crate::link::refused;
 use crate::value;
+
+/// What a socket of this machine should hold of what is sent; the system gives as much of it as
+/// programs may have. Redis waits for the rest of a long write where it holds less: with twice the usual
+/// 208 KiB, submits by 1000 are a fifth to a third faster, in turns.
+const SOCKET_BYTES: usize = 4 * 1024 * 1024;
 
 /// Where connections come from.
 pub(crate) enum Source {
@@ -145,12 +154,35 @@ async fn connect(
     client: &Client,
     config: &AsyncConnectionConfig,
 ) -> Result<MultiplexedConnection, Fault> {
-    let connection = client.get_multiplexed_async_connection_with_config(config).await;
+    let info = client.get_connection_info();
+    let connection = match info.addr() {
+        ConnectionAddr::Unix(path) => connect_here(path, info, config).await,
+        _ => client.get_multiplexed_async_connection_with_config(config).await,
+    };
     connection.map_err(|error| fault(&error))
+}
+
+/// Connects to a server on this machine by its socket.
+async fn connect_here(
+    path: &Path,
+    info: &ConnectionInfo,
+    config: &AsyncConnectionConfig,
+) -> Result<MultiplexedConnection, RedisError> {
+    let socket = UnixStream::connect(path).await?;
+    // It is only slower without.
+    let _ = SockRef::from(&socket).set_send_buffer_size(SOCKET_BYTES);
+    let (connection, serve) =
+        MultiplexedConnection::new_with_config(info.redis_settings(), socket, config.clone())
+            .await?;
+    // It ends once the connection and all its clones are gone.
+    tokio::spawn(serve);
+    Ok(connection)
 }
 
 fn client(text: &str, files: &Files) -> Result<Client, StoreError> {
     let info = text.into_connection_info().map_err(|error| refused(&error))?;
+    // The end of a write does not wait until its beginning is acknowledged.
+    let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
     if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
         return Client::open(info).map_err(|error| refused(&error));
     }

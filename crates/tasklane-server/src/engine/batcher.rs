@@ -13,12 +13,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tasklane_store::{StoreError, apart};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::task::TaskTracker;
 
 use crate::limits::{BATCH_WEIGHT_MAX, WAITING_WEIGHT_MAX};
 
-/// How long a small batch waits for more beside others.
+/// How long a small batch waits for more beside others, at most. Submissions one by one on PostgreSQL,
+/// in turns: 23.0k/s where it always waits so long, 26.9k/s where it ends with the wait for more.
 const MOMENT: Duration = Duration::from_millis(1);
 /// Tasks that are worth a batch of their own at once.
 const WORTHWHILE: usize = 32;
@@ -65,6 +66,8 @@ pub(crate) struct Batcher<V: Verb> {
     /// `None`: calls are not gathered.
     in_flight_max: Option<usize>,
     state: Mutex<State<V>>,
+    /// A small batch has grown.
+    worthwhile: Notify,
 }
 
 impl<V: Verb> Batcher<V> {
@@ -73,7 +76,8 @@ impl<V: Verb> Batcher<V> {
     pub(crate) fn new(verb: V, errands: &TaskTracker, in_flight_max: Option<usize>) -> Arc<Self> {
         let state = State { waiting: VecDeque::new(), weight: 0, in_flight: 0 };
         let (verb, errands) = (Arc::new(verb), errands.clone());
-        Arc::new(Self { verb, errands, in_flight_max, state: Mutex::new(state) })
+        let (state, worthwhile) = (Mutex::new(state), Notify::new());
+        Arc::new(Self { verb, errands, in_flight_max, state, worthwhile })
     }
 
     /// Has one unit carried out together with others. Once called it happens, whether or not
@@ -100,7 +104,11 @@ impl<V: Verb> Batcher<V> {
         if state.weight > WAITING_WEIGHT_MAX {
             return Err(StoreError::Overloaded("too many calls are waiting".into()));
         }
+        let was_small = state.weight < WORTHWHILE;
         state.weight += weight;
+        if was_small && state.weight >= WORTHWHILE {
+            self.worthwhile.notify_waiters();
+        }
         state.waiting.push_back(Waiting { unit, weight, reply });
         if state.in_flight < in_flight_max.max(1) {
             state.in_flight += 1;
@@ -112,9 +120,7 @@ impl<V: Verb> Batcher<V> {
     /// Carries out batches until nobody waits.
     async fn run(self: Arc<Self>) {
         loop {
-            if self.is_too_small() {
-                tokio::time::sleep(MOMENT).await;
-            }
+            self.wait_for_more().await;
             let Some((units, replies)) = self.next_batch() else { return };
             let verdicts = apart(units, |units| Arc::clone(&self.verb).call(units)).await;
             for (verdict, reply) in verdicts.into_iter().zip(replies) {
@@ -126,10 +132,16 @@ impl<V: Verb> Batcher<V> {
         }
     }
 
-    /// Whether more is worth waiting for.
-    fn is_too_small(&self) -> bool {
-        let state = self.lock();
-        state.in_flight > 1 && state.weight < WORTHWHILE
+    /// Beside others a small batch waits until it is none, but no more than a moment.
+    async fn wait_for_more(&self) {
+        let grown = self.worthwhile.notified();
+        let is_small = {
+            let state = self.lock();
+            state.in_flight > 1 && state.weight < WORTHWHILE
+        };
+        if is_small {
+            let _ = tokio::time::timeout(MOMENT, grown).await;
+        }
     }
 
     fn next_batch(&self) -> Option<Taken<V>> {
@@ -281,6 +293,26 @@ mod tests {
         assert_eq!(alone.await.unwrap(), took, "nothing is under way, so nothing is waited for");
         let ends = (small.await.unwrap(), joins.await.unwrap());
         assert_eq!(ends, (MOMENT * 6 + took, MOMENT * 6 + took), "both in one batch");
+        assert_eq!(batcher.verb.calls.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_is_small_no_more_goes_at_once() {
+        let batcher = Batcher::new(Double::default(), &TaskTracker::new(), Some(2));
+        let begun = tokio::time::Instant::now();
+        let call = |after: Duration| {
+            let batcher = Arc::clone(&batcher);
+            tokio::spawn(async move {
+                tokio::time::sleep_until(begun + after).await;
+                batcher.call(1).await.unwrap();
+                begun.elapsed()
+            })
+        };
+        let _under_way = call(Duration::ZERO);
+        let calls: Vec<_> = (0..WORTHWHILE).map(|_| call(MOMENT * 5)).collect();
+        for ended in calls {
+            assert_eq!(ended.await.unwrap(), MOMENT * 25, "nobody has waited for a moment");
+        }
         assert_eq!(batcher.verb.calls.load(Ordering::Relaxed), 2);
     }
 
