@@ -25,7 +25,8 @@ pub(crate) struct Times {
 
 /// A stream whose writes make progress or fail: what a client was to get is held in memory until
 /// it is taken. Likewise headers come to their end in time, or reading fails. Of HTTP/1 alone: what
-/// HTTP/2 sends is not seen as requests here.
+/// HTTP/2 and WebSockets send is not seen as requests here. The beginning of a request that comes while
+/// another is without an answer is taken for the body of that one: if it has no end, `idle` ends it.
 pub(crate) struct Attended<S: AsyncWrite + Unpin> {
     stream: S,
     times: Times,
@@ -161,13 +162,14 @@ pub(crate) async fn silent(within: Duration, requests: &Requests) {
 }
 
 /// Ends when a connection has sent no request for that long, at most twice that long, and none is without
-/// an answer. What is still being sent then is sent to its end.
+/// an answer or on its way: headers have a time of their own. What is still being sent then is sent to
+/// its end.
 pub(crate) async fn idle(within: Duration, requests: &Requests) {
     let mut before = 0;
     loop {
         tokio::time::sleep(within).await;
         let begun = requests.begun();
-        if begun == before && requests.answered() == begun {
+        if begun == before && requests.answered() == begun && !requests.waits_for_headers() {
             return;
         }
         before = begun;
@@ -183,6 +185,8 @@ pub(crate) struct Requests {
     is_partial: AtomicBool,
     /// It did not become one in time.
     is_late: AtomicBool,
+    /// No requests come any more: another protocol is spoken.
+    is_upgraded: AtomicBool,
     /// What is said before the connection is let go.
     last: OnceLock<Vec<u8>>,
 }
@@ -209,7 +213,8 @@ impl Requests {
     /// Whether a request has begun whose headers have not ended. What comes while another has no answer
     /// may be its body, which is attended where it is read.
     fn waits_for_headers(&self) -> bool {
-        self.is_partial.load(Ordering::Relaxed) && self.begun() == self.answered()
+        let has_begun = self.is_partial.load(Ordering::Relaxed) && self.begun() == self.answered();
+        has_begun && !self.is_upgraded.load(Ordering::Relaxed)
     }
 
     fn begun(&self) -> usize {
@@ -223,6 +228,13 @@ impl Requests {
 
 /// A request that has no answer yet.
 pub(crate) struct Begun(Arc<Requests>);
+
+impl Begun {
+    /// It was the last: the connection goes on with another protocol.
+    pub(crate) fn upgrade(&self) {
+        self.0.is_upgraded.store(true, Ordering::Relaxed);
+    }
+}
 
 impl Drop for Begun {
     fn drop(&mut self) {
@@ -249,8 +261,8 @@ mod tests {
         let mut near = Attended::new(near, times(10), Arc::clone(&requests));
         let mut byte = [0];
         let patience = Duration::from_secs(100);
-        let idle = tokio::time::timeout(patience, near.read(&mut byte)).await;
-        assert!(idle.is_err(), "nothing has begun");
+        let nothing = tokio::time::timeout(patience, near.read(&mut byte)).await;
+        assert!(nothing.is_err(), "nothing has begun");
         far.write_all(b"G").await.unwrap();
         near.read_exact(&mut byte).await.unwrap();
         let begun = Requests::begin(&requests);
@@ -259,6 +271,10 @@ mod tests {
         let body = tokio::time::timeout(patience, near.read(&mut byte)).await;
         assert!(body.is_err(), "what comes is a body");
         drop(begun);
+        let idles = tokio::spawn({
+            let requests = Arc::clone(&requests);
+            async move { idle(Duration::from_secs(3), &requests).await }
+        });
         far.write_all(b"G").await.unwrap();
         near.read_exact(&mut byte).await.unwrap();
         let started = tokio::time::Instant::now();
@@ -272,7 +288,21 @@ mod tests {
         let error = near.read_to_end(&mut all).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!((started.elapsed().as_secs(), requests.is_late()), (10, true));
+        assert!(!idles.is_finished(), "it was not idle");
         dripping.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_once_another_protocol_is_spoken_has_all_its_time() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let requests = Arc::new(Requests::default());
+        let mut near = Attended::new(near, times(10), Arc::clone(&requests));
+        Requests::begin(&requests).upgrade();
+        far.write_all(b"G").await.unwrap();
+        let mut byte = [0];
+        near.read_exact(&mut byte).await.unwrap();
+        let waits = tokio::time::timeout(Duration::from_secs(100), near.read(&mut byte)).await;
+        assert!(waits.is_err(), "nothing fails");
     }
 
     #[tokio::test(start_paused = true)]

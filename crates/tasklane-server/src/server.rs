@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
+use axum::http::StatusCode;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http_body_util::BodyExt;
@@ -124,6 +125,8 @@ impl Server {
         }
         stop.cancel();
         loops.close();
+        // Not closed yet where somebody was cut off.
+        errands.close();
         let rest = async {
             loops.wait().await;
             // Those who served parked polls may have given back the last tasks.
@@ -291,15 +294,20 @@ async fn serve(
             let begun = Requests::begin(&requests);
             let answer = Arc::clone(&front).handle(request, Arc::clone(&line));
             async move {
-                answer.await.map(|response| match response.body().size_hint().exact() {
-                    Some(_) => response,
-                    // What comes piece by piece is under way until its end.
-                    None => response.map(|body| {
-                        Body::new(body.map_frame(move |frame| {
-                            let _begun = &begun;
-                            frame
-                        }))
-                    }),
+                answer.await.map(|response| {
+                    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                        begun.upgrade();
+                    }
+                    match response.body().size_hint().exact() {
+                        Some(_) => response,
+                        // What comes piece by piece is under way until its end.
+                        None => response.map(|body| {
+                            Body::new(body.map_frame(move |frame| {
+                                let _begun = &begun;
+                                frame
+                            }))
+                        }),
+                    }
                 })
             }
         })

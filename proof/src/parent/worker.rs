@@ -8,6 +8,8 @@ use crate::history::{Answer, Ending, Hold, Operation};
 
 /// Tasks of one claim at most.
 const CLAIM_TASKS_MAX: u64 = 3;
+/// Claims after one of which, on average, a worker is killed.
+const CLAIMS_OF_A_LIFE: u64 = 200;
 
 /// A client that claims. It outlives the child: it goes on with what it holds.
 #[derive(Debug, Default)]
@@ -35,6 +37,10 @@ impl Worker {
         mut random: SeededRandom,
     ) -> Gone {
         loop {
+            if random.below(CLAIMS_OF_A_LIFE) == 0 {
+                // As a killed process does: what it held is nobody's, and another comes in its place.
+                *self = Self::default();
+            }
             let round = self
                 .finish(caller, connection, known, &mut random)
                 .and_then(|()| self.claim(caller, connection, &mut random));

@@ -2,7 +2,7 @@
 //! A store that gathers by itself gets each call as it comes.
 //!
 //! Nobody waits while nothing is under way. Beside a batch that is, a small one waits a moment for
-//! more: each costs the store a round of its own, and answers that come together are followed by calls
+//! more, unless all that are under way end before: each costs the store a round of its own, and answers that come together are followed by calls
 //! that come together.
 
 use std::collections::VecDeque;
@@ -56,7 +56,10 @@ struct Waiting<V: Verb> {
 struct State<V: Verb> {
     waiting: VecDeque<Waiting<V>>,
     weight: usize,
+    /// Tasks of the runtime that carry out batches.
     in_flight: usize,
+    /// Batches that the store has.
+    under_way: usize,
 }
 
 /// A verb with callers in front of it.
@@ -66,18 +69,18 @@ pub(crate) struct Batcher<V: Verb> {
     /// `None`: calls are not gathered.
     in_flight_max: Option<usize>,
     state: Mutex<State<V>>,
-    /// A small batch has grown.
-    worthwhile: Notify,
+    /// A small batch has grown, or there is no other any more that it could wait beside.
+    go: Notify,
 }
 
 impl<V: Verb> Batcher<V> {
     /// What is carried out beside its callers is an errand, so that the end of the server waits for
     /// it.
     pub(crate) fn new(verb: V, errands: &TaskTracker, in_flight_max: Option<usize>) -> Arc<Self> {
-        let state = State { waiting: VecDeque::new(), weight: 0, in_flight: 0 };
+        let state = State { waiting: VecDeque::new(), weight: 0, in_flight: 0, under_way: 0 };
         let (verb, errands) = (Arc::new(verb), errands.clone());
-        let (state, worthwhile) = (Mutex::new(state), Notify::new());
-        Arc::new(Self { verb, errands, in_flight_max, state, worthwhile })
+        let (state, go) = (Mutex::new(state), Notify::new());
+        Arc::new(Self { verb, errands, in_flight_max, state, go })
     }
 
     /// Has one unit carried out together with others. Once called it happens, whether or not
@@ -107,7 +110,7 @@ impl<V: Verb> Batcher<V> {
         let was_small = state.weight < WORTHWHILE;
         state.weight += weight;
         if was_small && state.weight >= WORTHWHILE {
-            self.worthwhile.notify_waiters();
+            self.go.notify_waiters();
         }
         state.waiting.push_back(Waiting { unit, weight, reply });
         if state.in_flight < in_flight_max.max(1) {
@@ -123,6 +126,7 @@ impl<V: Verb> Batcher<V> {
             self.wait_for_more().await;
             let Some((units, replies)) = self.next_batch() else { return };
             let verdicts = apart(units, |units| Arc::clone(&self.verb).call(units)).await;
+            self.ended();
             for (verdict, reply) in verdicts.into_iter().zip(replies) {
                 // The caller may have gone.
                 if let Err(Ok(verdict)) = reply.send(verdict) {
@@ -134,13 +138,22 @@ impl<V: Verb> Batcher<V> {
 
     /// Beside others a small batch waits until it is none, but no more than a moment.
     async fn wait_for_more(&self) {
-        let grown = self.worthwhile.notified();
+        let go = self.go.notified();
         let is_small = {
             let state = self.lock();
-            state.in_flight > 1 && state.weight < WORTHWHILE
+            state.under_way > 0 && !state.waiting.is_empty() && state.weight < WORTHWHILE
         };
         if is_small {
-            let _ = tokio::time::timeout(MOMENT, grown).await;
+            let _ = tokio::time::timeout(MOMENT, go).await;
+        }
+    }
+
+    /// The store has carried out a batch.
+    fn ended(&self) {
+        let mut state = self.lock();
+        state.under_way -= 1;
+        if state.under_way == 0 {
+            self.go.notify_waiters();
         }
     }
 
@@ -158,6 +171,7 @@ impl<V: Verb> Batcher<V> {
             replies.push(waiting.reply);
         }
         state.weight -= weight;
+        state.under_way += 1;
         Some((units, replies))
     }
 
@@ -255,6 +269,22 @@ mod tests {
         }
     }
 
+    /// Calls at a time after this one, and tells when it was answered.
+    fn caller(
+        batcher: &Arc<Batcher<Double>>,
+        begun: tokio::time::Instant,
+    ) -> impl Fn(Duration) -> tokio::task::JoinHandle<Duration> {
+        let batcher = Arc::clone(batcher);
+        move |after| {
+            let batcher = Arc::clone(&batcher);
+            tokio::spawn(async move {
+                tokio::time::sleep_until(begun + after).await;
+                batcher.call(1).await.unwrap();
+                begun.elapsed()
+            })
+        }
+    }
+
     async fn hundred(in_flight_max: Option<usize>) -> usize {
         let batcher = Batcher::new(Double::default(), &TaskTracker::new(), in_flight_max);
         let calls: Vec<_> = (0..100)
@@ -279,15 +309,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_small_batch_waits_a_moment_beside_another_and_not_alone() {
         let batcher = Batcher::new(Double::default(), &TaskTracker::new(), Some(3));
-        let begun = tokio::time::Instant::now();
-        let call = |after: Duration| {
-            let batcher = Arc::clone(&batcher);
-            tokio::spawn(async move {
-                tokio::time::sleep_until(begun + after).await;
-                batcher.call(1).await.unwrap();
-                begun.elapsed()
-            })
-        };
+        let call = caller(&batcher, tokio::time::Instant::now());
         let took = Duration::from_millis(20);
         let [alone, small, joins] = [Duration::ZERO, MOMENT * 5, MOMENT * 5].map(call);
         assert_eq!(alone.await.unwrap(), took, "nothing is under way, so nothing is waited for");
@@ -297,17 +319,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_batch_that_is_small_no_more_goes_at_once() {
+    async fn calls_that_come_together_do_not_wait_beside_each_other() {
         let batcher = Batcher::new(Double::default(), &TaskTracker::new(), Some(2));
         let begun = tokio::time::Instant::now();
-        let call = |after: Duration| {
-            let batcher = Arc::clone(&batcher);
-            tokio::spawn(async move {
-                tokio::time::sleep_until(begun + after).await;
-                batcher.call(1).await.unwrap();
-                begun.elapsed()
-            })
-        };
+        let calls =
+            [caller(&batcher, begun)(Duration::ZERO), caller(&batcher, begun)(Duration::ZERO)];
+        for call in calls {
+            assert_eq!(call.await.unwrap(), MOMENT * 20);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_is_small_no_more_goes_at_once() {
+        let batcher = Batcher::new(Double::default(), &TaskTracker::new(), Some(2));
+        let call = caller(&batcher, tokio::time::Instant::now());
         let _under_way = call(Duration::ZERO);
         let calls: Vec<_> = (0..WORTHWHILE).map(|_| call(MOMENT * 5)).collect();
         for ended in calls {

@@ -131,7 +131,10 @@ impl Snapshot {
                 figures.newest = std::mem::take(&mut before.newest);
             }
         }
-        *queues = fresh;
+        let before = std::mem::replace(&mut *queues, fresh);
+        // There may be many: nobody waits while they go.
+        drop(queues);
+        drop(before);
     }
 }
 

@@ -15,8 +15,9 @@ use tasklane_client::wire;
 
 use super::problem::{self, Refused};
 use super::query::{Nothing, Parameters};
+use crate::aside::aside;
 use crate::engine::{Engine, Share};
-use crate::limits::BODY_DEPTH_MAX;
+use crate::limits::{BODY_DEPTH_MAX, LONG_BODY_BYTES};
 
 /// Bytes of an unknown member's name that are repeated in a refusal.
 const NAME_BYTES_SHOWN: usize = 64;
@@ -36,7 +37,7 @@ pub(crate) async fn read(engine: &Engine, request: Request) -> Result<Bytes, Ref
     }
     check_headers(&parts.headers)?;
     let bytes = collect(engine, &parts.headers, body).await?;
-    check_depth(&bytes)?;
+    aside(bytes.len() >= LONG_BODY_BYTES, || check_depth(&bytes))?;
     Ok(bytes)
 }
 
@@ -54,7 +55,7 @@ pub(crate) async fn read_optional(
         return Ok(None);
     }
     check_headers(&parts.headers)?;
-    check_depth(&bytes)?;
+    aside(bytes.len() >= LONG_BODY_BYTES, || check_depth(&bytes))?;
     Ok(Some(bytes))
 }
 

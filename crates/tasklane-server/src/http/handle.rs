@@ -80,10 +80,13 @@ impl Front {
         // Nothing of the request is held while its answer is awaited: hyper reads on into the memory
         // that its head came in.
         let path: Box<str> = shown(request.uri()).into();
+        let is_whole = path.len() == request.uri().path().len();
         let mut response = if let Some(refused) = self.refuse_early(&request) {
             self.engine.metrics().rejected(refused.kind().word);
             refused.into_response()
-        } else if let Some((shortcut, id)) = Shortcut::find(request.method(), &path) {
+        } else if let Some((shortcut, id)) =
+            Shortcut::find(request.method(), &path).filter(|_| is_whole)
+        {
             route = Some(shortcut.route());
             let admitted = guard::check_origin(&self.engine, &request).and_then(|()| {
                 let (route, verb) = (shortcut.route(), shortcut.verb());

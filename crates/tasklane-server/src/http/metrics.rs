@@ -13,6 +13,7 @@ use tower::{Layer, Service};
 use super::observe::Route;
 use super::problem::{self, Refused};
 use super::{App, document};
+use crate::aside::aside;
 use crate::engine::Engine;
 use crate::metrics::Gauges;
 
@@ -25,7 +26,8 @@ pub(super) const NO_ROUTE: &str = "none";
     responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 pub(crate) async fn metrics(State(engine): App) -> Result<Response, Refused> {
     let gauges = gauges(&engine).await?;
-    let text = engine.metrics().text(&gauges).map_err(|error| {
+    // Of many queues and types, it is long.
+    let text = aside(true, || engine.metrics().text(&gauges)).map_err(|error| {
         tracing::error!(%error, "metrics could not be written");
         Refused::new(problem::INTERNAL, "metrics could not be written")
     })?;

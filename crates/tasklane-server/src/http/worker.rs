@@ -183,7 +183,7 @@ pub(crate) async fn result(
     let worker = own_worker(&engine, &caller, &id).await?;
     let bytes = body::read(&engine, request).await?;
     // Which of the two forms it is, without reading it twice: only the form with many has these.
-    if is_many(&bytes) {
+    if aside(bytes.len() >= LONG_BODY_BYTES, || is_many(&bytes)) {
         results(&engine, &caller, worker, &bytes).await
     } else {
         one(&engine, worker, &bytes).await

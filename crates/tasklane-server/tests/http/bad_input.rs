@@ -1,5 +1,7 @@
 //! The bad-input table, generated over every route of the OpenAPI document.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::site::{Reply, Site};
@@ -96,6 +98,18 @@ fn broken_json_is_malformed_on_every_route() {
         ] {
             route.refuses(&site, &[JSON], body, 400, "malformed-json");
         }
+    }
+}
+
+#[test]
+fn a_body_that_comes_too_slowly_is_refused_on_every_route() {
+    let site = Site::with(|settings, _| settings.body_within = Duration::from_millis(100));
+    for Route { method, path, .. } in with_body(&site) {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: 50\r\n\r\n{{"
+        );
+        site.raw(head.as_bytes()).refused(408, "request-timeout");
     }
 }
 

@@ -194,13 +194,6 @@ fn a_client_that_takes_nothing_of_its_answer_is_closed() {
 }
 
 #[test]
-fn a_body_that_comes_too_slowly_is_refused() {
-    let site = Site::with(|settings, _| settings.body_within = Duration::from_millis(100));
-    let head = "POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{";
-    site.raw(head.as_bytes()).refused(408, "request-timeout");
-}
-
-#[test]
 fn a_path_that_is_no_text_is_not_found() {
     let site = Site::new();
     for path in ["/api/v1/tasks/%FF", "/admin/queues/%C3%28", "/internal/workers/%80/poll"] {

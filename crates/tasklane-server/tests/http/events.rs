@@ -38,14 +38,15 @@ fn every_change_of_a_task_comes_in_order_with_its_envelope() {
 
 /// How many tasks flow and how often the reader comes back: 20000 and 1000 unless the environment
 /// says otherwise.
-fn load() -> (usize, usize) {
+pub(crate) fn load() -> (usize, usize) {
     let number = |name: &str, usual| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
     };
     (number("TASKLANE_EVENTS_TASKS", 20_000), number("TASKLANE_EVENTS_RECONNECTS", 1_000))
 }
 
-fn flow(site: &Site, tasks: usize) {
+/// Submits and completes so many tasks.
+pub(crate) fn flow(site: &Site, tasks: usize) {
     let worker = site.register(json!({"capacity": 1_000}));
     let mut done = 0;
     while done < tasks {

@@ -1,9 +1,11 @@
 //! The end of a server.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tasklane_core::StateName;
+use tasklane_server::ServerError;
 use tasklane_server::engine::Poll;
 use tasklane_store::conformance::block_on;
 
@@ -37,6 +39,19 @@ fn idle_connections_do_not_hold_it_up() {
     assert!(site.ended().is_ok());
     assert_within(started, Duration::from_secs(5));
     drop(idle);
+}
+
+#[test]
+fn what_does_not_end_in_time_is_cut_off() {
+    let site = Site::with(|settings, _| settings.shutdown_within = Duration::from_millis(300));
+    let mut endless = site.connect();
+    let head = "POST /api/v1/tasks HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\n\
+        content-length: 50\r\n\r\n{";
+    endless.write_all(head.as_bytes()).unwrap();
+    site.eventually("its body is read", || site.engine.being_read() > 0);
+    let started = Instant::now();
+    assert!(matches!(site.ended(), Err(ServerError::CutOff(1))));
+    assert_within(started, Duration::from_secs(5));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::events::{flood, submit_many};
+use crate::events::{flood, flow, load, submit_many};
 use crate::listener::{Received, Socket, connect_narrow};
 use crate::site::Site;
 use crate::stall::assert_within;
@@ -36,6 +36,32 @@ fn a_cursor_resumes() {
     for id in ids {
         assert_eq!(socket.expect()["data"]["task_id"], id);
     }
+}
+
+#[test]
+fn who_comes_back_again_and_again_misses_nothing() {
+    let site = Site::new();
+    let (tasks, reconnects) = load();
+    // Submitted, claimed, completed; and one worker that joined.
+    let expected = 3 * tasks + 1;
+    let mut socket = Socket::open(&site, "/ws", "").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| flow(&site, tasks));
+        let (mut heard, mut last) = (0, None);
+        while heard < expected {
+            let event = socket.expect();
+            if event["cursor"].is_null() || event["type"].as_str().unwrap().starts_with("system.") {
+                continue;
+            }
+            let seq = event["seq"].as_u64().unwrap();
+            assert!(last.is_none_or(|last| seq == last + 1), "{last:?}: {event}");
+            (heard, last) = (heard + 1, Some(seq));
+            if heard % (expected / reconnects) == 0 {
+                let cursor = event["cursor"].as_str().unwrap();
+                socket = Socket::open(&site, &format!("/ws?cursor={cursor}"), "").unwrap();
+            }
+        }
+    });
 }
 
 #[test]
@@ -70,6 +96,21 @@ fn pings_are_answered_and_talk_is_ignored() {
     assert_eq!(socket.expect()["type"], "task.submitted");
     socket.send(1, &[b'x'; 10_000]);
     while !matches!(socket.next(), Received::Closed(_)) {}
+}
+
+#[test]
+fn a_client_that_talks_now_and_then_outlives_the_time_that_headers_have() {
+    let headers_within = Duration::from_secs(1);
+    let site = Site::with(|settings, _| settings.headers_within = headers_within);
+    let mut socket = Socket::open(&site, "/ws?kinds=task.submitted", "").unwrap();
+    socket.expect();
+    socket.send(9, b"hello");
+    assert_eq!(socket.next(), Received::Pong(b"hello".to_vec()));
+    let started = Instant::now();
+    while started.elapsed() < headers_within * 3 {
+        let id = site.submit(json!({}));
+        assert_eq!(socket.expect()["data"]["task_id"], id);
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use tasklane_client::wire;
 use tasklane_core::{StateName, Timestamp, Worker};
 use tasklane_store::{Durability, Pruned, StoreError};
 
+use crate::aside::aside;
 use crate::engine::{Breaker, Caller, Engine, EngineError, MachineFigures, NotReady, Reloaded};
 use crate::http::problem::{self, Refused};
 use crate::http::query::{Nothing, Parameters};
@@ -55,7 +56,8 @@ pub(crate) async fn get_health(
         // Of all workers together.
         parked_polls: caller.reach.is_everything().then(|| engine.parked() as u64),
         open_breakers: open_breakers as u64,
-        machine: caller.reach.is_everything().then(|| machine(&engine)),
+        // The disk may take its time to tell how full it is.
+        machine: caller.reach.is_everything().then(|| aside(true, || machine(&engine))),
     };
     Ok(respond::json(StatusCode::OK, &health))
 }
