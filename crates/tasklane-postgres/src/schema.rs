@@ -10,13 +10,14 @@ use crate::session::RowTypes;
 use crate::system::SharedRandom;
 
 /// What each version adds to the one before. A program brings a store forward to the last.
-/// The third had functions, which the last makes anew, except that its `put` takes less; the one before it
-/// stays for servers that still run.
-const MIGRATIONS: [&str; 4] = [
+/// The second and the third had functions, which the fifth and the fourth make anew, except that the `put` of
+/// the fourth takes less; the one before it stays for servers that still run.
+const MIGRATIONS: [&str; 5] = [
     include_str!("schema.sql"),
     include_str!("request.sql"),
     "",
     concat!(include_str!("packed.sql"), "\n", include_str!("function.sql")),
+    include_str!("submit.sql"),
 ];
 
 /// Brings the tables to this program's version, and tells the types of their rows. Servers that start

@@ -34,6 +34,8 @@ pub(crate) enum Class {
     Ordinary,
     /// The same, for those that bring new tasks.
     Admission,
+    /// The same, for looks at what is to be done: their answers promise nothing to anybody.
+    Maintenance,
     /// Bulk work, one slice at a time and by itself.
     Bulk,
 }
@@ -44,6 +46,8 @@ pub(crate) trait Call: Send {
     fn run(&mut self, session: &mut Session<'_>) -> Result<(), Fault>;
     /// Whether it brings new tasks.
     fn admits(&self) -> bool;
+    /// Whether its answer may say that something is kept which was written before.
+    fn promises(&self) -> bool;
     /// Tells whoever waits.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
 }
@@ -63,6 +67,10 @@ impl<T: Send, F: FnMut(&mut Session<'_>) -> Result<T, Fault> + Send> Call for Wo
 
     fn admits(&self) -> bool {
         self.class == Class::Admission
+    }
+
+    fn promises(&self) -> bool {
+        !matches!(self.class, Class::Maintenance | Class::Bulk)
     }
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
@@ -113,7 +121,7 @@ impl Inbox {
         } else {
             let queue = match class {
                 Class::Settle => &mut waiting.settles,
-                Class::Ordinary | Class::Admission => &mut waiting.ordinary,
+                Class::Ordinary | Class::Admission | Class::Maintenance => &mut waiting.ordinary,
                 Class::Bulk => &mut waiting.bulk,
             };
             queue.push_back((size, work));

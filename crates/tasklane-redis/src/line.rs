@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::fault::Fault;
-use crate::source::Source;
+use crate::source::{Connected, Driver, Source};
 
 /// How long to wait after a failed attempt: this, then twice as long, and so on up to the other.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -41,6 +41,7 @@ pub(crate) struct Open {
     pub(crate) connection: MultiplexedConnection,
     /// Which of all that were made: no other has this number.
     pub(crate) number: u64,
+    _driver: Option<Driver>,
 }
 
 impl Line {
@@ -85,15 +86,12 @@ impl Line {
     }
 
     async fn connect(&self) -> Result<Open, Fault> {
-        let connecting = self.source.connect(&self.config);
-        let connected = tokio::time::timeout(self.connect_time_max, connecting).await;
-        let late = || StoreError::Unavailable("Redis: connecting took too long".into()).into();
-        let connected = connected.unwrap_or_else(|_| Err(late()));
+        let connected = self.source.connect(&self.config, self.connect_time_max).await;
         let mut slot = self.slot();
         slot.attempts += 1;
         match connected {
-            Ok(connection) => {
-                let open = Open { connection, number: slot.attempts };
+            Ok(Connected { connection, driver }) => {
+                let open = Open { connection, number: slot.attempts, _driver: driver };
                 (slot.open, slot.failures, slot.failed) = (Some(open.clone()), 0, None);
                 Ok(open)
             }

@@ -158,9 +158,10 @@ impl Link {
         self.looked().1.refused.clone()
     }
 
-    /// Whether an answer to a write waits for anything, as of the last look.
+    /// Whether an answer to a write waits for anything, or may not be given, as of the last look.
     pub(crate) fn waits(&self) -> bool {
-        self.looked().1.wait != Wait::Nothing
+        let looked = self.looked();
+        looked.1.wait != Wait::Nothing || looked.1.refused.is_some()
     }
 
     /// A connection on which may be written; an error where none may be made.

@@ -1,6 +1,8 @@
 //! Finds the server that takes writes, and connects to it.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::{TcpSettings, socket2::SockRef};
@@ -11,6 +13,7 @@ use redis::{
 use redis::{ClientTlsConfig, TlsCertificates};
 use tasklane_store::StoreError;
 use tokio::net::UnixStream;
+use tokio::task::JoinSet;
 
 use crate::address::{Address, Files, Way};
 use crate::fault::Fault;
@@ -29,6 +32,16 @@ pub(crate) enum Source {
     Cluster { nodes: Vec<Client>, key: Vec<u8> },
 }
 
+/// A connection that was made.
+pub(crate) struct Connected {
+    pub(crate) connection: MultiplexedConnection,
+    pub(crate) driver: Option<Driver>,
+}
+
+/// What carries a connection to and fro, where the client library does not see to that. Once it is
+/// given up the connection is closed, even if Redis has not answered everything yet.
+pub(crate) type Driver = Arc<JoinSet<()>>;
+
 impl Source {
     /// `key` is any key of the store: in a cluster it tells which node holds them all.
     pub(crate) fn new(address: &Address, key: Vec<u8>) -> Result<Self, StoreError> {
@@ -45,70 +58,85 @@ impl Source {
         })
     }
 
-    /// Connects to the server that takes writes now.
+    /// Connects to the server that takes writes now. Whoever may be asked for it has a share of the
+    /// time, the way to the server included: one that is silent leaves the others theirs.
     pub(crate) async fn connect(
         &self,
         config: &AsyncConnectionConfig,
-    ) -> Result<MultiplexedConnection, Fault> {
-        match self {
-            Self::Direct(client) => connect(client, config).await,
-            Self::Sentinel { sentinels, name, primary } => {
-                let mut ask = redis::cmd("SENTINEL");
-                ask.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-                let mut last = unavailable("no sentinel answered");
-                for sentinel in sentinels {
-                    let found = async {
-                        let mut asked = connect(sentinel, config).await?;
-                        let answer = ask.query_async(&mut asked).await.map_err(|e| fault(&e))?;
-                        let place = place(answer, None)?;
-                        let missing = || unavailable(&format!("the sentinels know no {name:?}"));
-                        primary_at(primary, place.ok_or_else(missing)?, config).await
-                    };
-                    match found.await {
-                        Ok(connection) => return Ok(connection),
-                        Err(fault) => last = fault,
-                    }
-                }
-                Err(last)
+        time_max: Duration,
+    ) -> Result<Connected, Fault> {
+        let clients = match self {
+            Self::Direct(client) => std::slice::from_ref(client),
+            Self::Sentinel { sentinels: clients, .. } | Self::Cluster { nodes: clients, .. } => {
+                clients
             }
-            Self::Cluster { nodes, key } => {
-                let mut last = unavailable("no node answered");
-                for node in nodes {
-                    match self.connect_through(node, key, config).await {
-                        Ok(connection) => return Ok(connection),
-                        Err(fault) => last = fault,
-                    }
-                }
-                Err(last)
+        };
+        let share = time_max / u32::try_from(clients.len()).unwrap_or(u32::MAX).max(1);
+        let mut last = unavailable("there is nobody to ask");
+        for client in clients {
+            let connecting = self.connect_through(client, config);
+            let late = |_| Err(unavailable("connecting took too long"));
+            match tokio::time::timeout(share, connecting).await.unwrap_or_else(late) {
+                Ok(connected) => return Ok(connected),
+                Err(fault) => last = fault,
             }
         }
+        Err(last)
     }
 
-    /// Asks one node of a cluster which of them it is.
     async fn connect_through(
         &self,
-        node: &Client,
-        key: &[u8],
+        client: &Client,
         config: &AsyncConnectionConfig,
-    ) -> Result<MultiplexedConnection, Fault> {
-        let mut asked = connect(node, config).await?;
-        let mut pipeline = redis::pipe();
-        pipeline.cmd("CLUSTER").arg("KEYSLOT").arg(key).cmd("CLUSTER").arg("SLOTS");
-        let (slot, ranges): (i64, Value) =
-            pipeline.query_async(&mut asked).await.map_err(|error| fault(&error))?;
-        let info = node.get_connection_info();
-        for range in value::array(ranges)? {
-            let mut parts = value::array(range)?.into_iter();
-            let mut next = || parts.next().unwrap_or_default();
-            let (first, last) = (value::integer(next())?, value::integer(next())?);
-            if (first..=last).contains(&slot)
-                && let Some(place) = place(next(), Some(info.addr()))?
-            {
-                return primary_at(info, place, config).await;
+    ) -> Result<Connected, Fault> {
+        match self {
+            Self::Direct(_) => connect(client, config).await,
+            Self::Sentinel { name, primary, .. } => {
+                through_sentinel(client, name, primary, config).await
             }
+            Self::Cluster { key, .. } => through_node(client, key, config).await,
         }
-        Err(unavailable("the cluster has no node for these keys"))
     }
+}
+
+/// Asks a sentinel where the primary is.
+async fn through_sentinel(
+    sentinel: &Client,
+    name: &str,
+    primary: &ConnectionInfo,
+    config: &AsyncConnectionConfig,
+) -> Result<Connected, Fault> {
+    let mut asked = connect(sentinel, config).await?;
+    let mut ask = redis::cmd("SENTINEL");
+    ask.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
+    let answer = ask.query_async(&mut asked.connection).await.map_err(|error| fault(&error))?;
+    let missing = || unavailable(&format!("the sentinels know no {name:?}"));
+    primary_at(primary, place(answer, None)?.ok_or_else(missing)?, config).await
+}
+
+/// Asks one node of a cluster which of them holds the key.
+async fn through_node(
+    node: &Client,
+    key: &[u8],
+    config: &AsyncConnectionConfig,
+) -> Result<Connected, Fault> {
+    let mut asked = connect(node, config).await?;
+    let mut pipeline = redis::pipe();
+    pipeline.cmd("CLUSTER").arg("KEYSLOT").arg(key).cmd("CLUSTER").arg("SLOTS");
+    let (slot, ranges): (i64, Value) =
+        pipeline.query_async(&mut asked.connection).await.map_err(|error| fault(&error))?;
+    let info = node.get_connection_info();
+    for range in value::array(ranges)? {
+        let mut parts = value::array(range)?.into_iter();
+        let mut next = || parts.next().unwrap_or_default();
+        let (first, last) = (value::integer(next())?, value::integer(next())?);
+        if (first..=last).contains(&slot)
+            && let Some(place) = place(next(), Some(info.addr()))?
+        {
+            return primary_at(info, place, config).await;
+        }
+    }
+    Err(unavailable("the cluster has no node for these keys"))
 }
 
 /// Connects to a server that should be a primary, and makes sure that it is.
@@ -116,7 +144,7 @@ async fn primary_at(
     like: &ConnectionInfo,
     (host, port): (String, u16),
     config: &AsyncConnectionConfig,
-) -> Result<MultiplexedConnection, Fault> {
+) -> Result<Connected, Fault> {
     let address = match like.addr().clone() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
             ConnectionAddr::TcpTls { host, port, insecure, tls_params }
@@ -124,12 +152,12 @@ async fn primary_at(
         _ => ConnectionAddr::Tcp(host, port),
     };
     let client = Client::open(like.clone().set_addr(address)).map_err(|error| fault(&error))?;
-    let mut connection = connect(&client, config).await?;
+    let mut connected = connect(&client, config).await?;
     let mut info = redis::cmd("INFO");
-    let answer = info.arg("replication").query_async::<Value>(&mut connection).await;
+    let answer = info.arg("replication").query_async::<Value>(&mut connected.connection).await;
     let text = value::bytes(answer.map_err(|error| fault(&error))?)?.unwrap_or_default();
     match String::from_utf8_lossy(&text).lines().any(|line| line == "role:master") {
-        true => Ok(connection),
+        true => Ok(connected),
         false => Err(unavailable("the primary has changed, and its successor is not known yet")),
     }
 }
@@ -150,16 +178,16 @@ fn place(answer: Value, asked: Option<&ConnectionAddr>) -> Result<Option<(String
     Ok(u16::try_from(value::integer(port)?).ok().map(|port| (host, port)))
 }
 
-async fn connect(
-    client: &Client,
-    config: &AsyncConnectionConfig,
-) -> Result<MultiplexedConnection, Fault> {
+async fn connect(client: &Client, config: &AsyncConnectionConfig) -> Result<Connected, Fault> {
     let info = client.get_connection_info();
-    let connection = match info.addr() {
+    let connected = match info.addr() {
         ConnectionAddr::Unix(path) => connect_here(path, info, config).await,
-        _ => client.get_multiplexed_async_connection_with_config(config).await,
+        _ => {
+            let connection = client.get_multiplexed_async_connection_with_config(config).await;
+            connection.map(|connection| Connected { connection, driver: None })
+        }
     };
-    connection.map_err(|error| fault(&error))
+    connected.map_err(|error| fault(&error))
 }
 
 /// Connects to a server on this machine by its socket.
@@ -167,16 +195,16 @@ async fn connect_here(
     path: &Path,
     info: &ConnectionInfo,
     config: &AsyncConnectionConfig,
-) -> Result<MultiplexedConnection, RedisError> {
+) -> Result<Connected, RedisError> {
     let socket = UnixStream::connect(path).await?;
     // It is only slower without.
     let _ = SockRef::from(&socket).set_send_buffer_size(SOCKET_BYTES);
     let (connection, serve) =
         MultiplexedConnection::new_with_config(info.redis_settings(), socket, config.clone())
             .await?;
-    // It ends once the connection and all its clones are gone.
-    tokio::spawn(serve);
-    Ok(connection)
+    let mut driver = JoinSet::new();
+    driver.spawn(serve);
+    Ok(Connected { connection, driver: Some(Arc::new(driver)) })
 }
 
 fn client(text: &str, files: &Files) -> Result<Client, StoreError> {
@@ -210,4 +238,39 @@ fn fault(error: &RedisError) -> Fault {
 
 fn unavailable(text: &str) -> Fault {
     Fault::Store(StoreError::Unavailable(format!("Redis: {text}")))
+}
+
+#[cfg(all(test, feature = "test-server"))]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::test_server::TestServer;
+
+    const TIME_MAX: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn a_connection_that_nobody_has_any_more_is_closed_though_redis_has_not_answered() {
+        let server = TestServer::start(&[]).unwrap();
+        // Asking takes a moment itself, and lets the connection go on meanwhile.
+        let blocked = async |count: usize| {
+            let begun = Instant::now();
+            let expected = format!("blocked_clients:{count}\r\n");
+            while !server.command::<String>(&["INFO", "clients"]).unwrap().contains(&expected) {
+                assert!(begun.elapsed() < TIME_MAX, "not {count} are blocked");
+                tokio::task::yield_now().await;
+            }
+        };
+        let source = Source::new(&server.address().parse().unwrap(), Vec::new()).unwrap();
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let mut connected = source.connect(&config, TIME_MAX).await.unwrap();
+        let mut wait = redis::cmd("BLPOP");
+        wait.arg("nothing").arg(0);
+        tokio::select! {
+            answer = wait.query_async::<Value>(&mut connected.connection) => panic!("{answer:?}"),
+            () = blocked(1) => {}
+        }
+        drop(connected);
+        blocked(0).await;
+    }
 }

@@ -58,6 +58,9 @@ pub(crate) struct Writer {
     flights: VecDeque<Flight>,
     /// Calls that have to be decided again, before any others.
     again: VecDeque<Trip>,
+    /// Whether nobody knows what came of the last writes: then every group writes something, until
+    /// one write is confirmed.
+    unconfirmed: bool,
 }
 
 impl Writer {
@@ -72,6 +75,7 @@ impl Writer {
             alone: 0,
             flights: VecDeque::new(),
             again: VecDeque::new(),
+            unconfirmed: false,
             shared,
         }
     }
@@ -212,7 +216,9 @@ impl Writer {
                 return Err((position, fault));
             }
         }
-        Ok(session.finish())
+        let must_write = self.unconfirmed
+            || self.shared.link.waits() && group.iter().any(|call| call.promises());
+        Ok(session.finish(must_write))
     }
 
     /// Sends a write on its way, and goes on with what will be there after it.
@@ -260,12 +266,15 @@ impl Writer {
 
     /// Tells those who wait for a write.
     fn succeeded(&mut self, flight: Flight) {
-        let Flight { trip, catalog, news, .. } = flight;
+        let Flight { trip, landing, catalog, news, .. } = flight;
         self.shared.measured(trip.started.elapsed(), news.events);
         self.shared.set_catalog(&catalog);
         self.shared.signals.wrote(news);
         self.shared.signals.landed();
-        self.shared.note_trouble(trip.trouble);
+        self.unconfirmed &= landing.is_none();
+        if !self.unconfirmed {
+            self.shared.note_trouble(trip.trouble);
+        }
         trip.group.into_iter().for_each(|call| call.answer(Ok(())));
     }
 
@@ -328,6 +337,7 @@ impl Writer {
 
     fn refuse(&mut self, group: Group, error: &StoreError) {
         self.forget();
+        self.unconfirmed |= matches!(error, StoreError::OutcomeUnknown(_));
         self.shared.note_trouble(Some(error.to_string()));
         group.into_iter().for_each(|call| call.answer(Err(error.clone())));
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use tasklane_core::{
     Capability, CapabilitySet, IdempotencyKey, Invalid, Metadata, NewTask, OrderingKey, Priority,
-    QueueName, TaskId, TaskType, When,
+    Problem, QueueName, TaskId, TaskType, Timestamp, When,
 };
 use tasklane_store::Requested;
 use tokio_postgres::Row;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{FromSql, Type};
 use uuid::Uuid;
 
 use super::View;
@@ -18,6 +18,11 @@ use crate::rows::time;
 
 /// The type of what has none that could be used.
 const NAMELESS: &str = "nameless";
+/// The payload of what has none that could be used.
+const NOTHING: &[u8] = b"null";
+/// What is wrong with a column, or with one element of a list.
+const UNREADABLE: Problem =
+    Problem::Malformed { expected: "a value, or a list of values without NULL or lists in it" };
 
 impl View<'_> {
     pub(crate) async fn requested(&self, limit: usize) -> Result<Vec<Requested>, Fault> {
@@ -27,49 +32,123 @@ impl View<'_> {
                    FROM request ORDER BY number LIMIT $1";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let found = self.transaction.query(sql, &[(&limit, Type::INT8)]).await?;
-        found.iter().map(read).collect()
+        found.iter().map(requested).collect()
     }
 }
 
-fn read(row: &Row) -> Result<Requested, Fault> {
-    let mut problem = None;
-    let named = keep(TaskType::new(row.get::<_, &str>(2)), &mut problem);
-    let nameless = || TaskType::new(NAMELESS).map_err(|error| Fault::Corrupt(error.to_string()));
-    let task_type = named.map_or_else(nameless, Ok)?;
-    let mut task = NewTask::new(task_type, Bytes::copy_from_slice(row.get(4)));
-    task.id = keep(TaskId::from_bytes(row.get::<_, Uuid>(1).into_bytes()), &mut problem);
-    if let Some(queue) = keep(QueueName::new(row.get::<_, &str>(3)), &mut problem) {
-        task.queue = queue;
+/// Only a row without a number fails the look: nobody could say what is to become of it.
+fn requested(row: &Row) -> Result<Requested, Fault> {
+    let number: i64 = row.try_get("number")?;
+    let nameless = TaskType::new(NAMELESS).map_err(|error| Fault::Corrupt(error.to_string()))?;
+    let mut reader = Reader { row, problem: None };
+    let task = reader.task(nameless);
+    Ok(Requested { number: number.unsigned_abs(), task, problem: reader.problem })
+}
+
+/// Reads what makes sense. The first column that does not is the request's problem, and nobody else's:
+/// others wait for the same look.
+struct Reader<'r> {
+    row: &'r Row,
+    problem: Option<Invalid>,
+}
+
+impl<'r> Reader<'r> {
+    fn task(&mut self, nameless: TaskType) -> NewTask {
+        let task_type = self.text("type", TaskType::new).unwrap_or(nameless);
+        let payload: Option<&[u8]> = self.column("payload");
+        let payload = payload.map_or(Bytes::from_static(NOTHING), Bytes::copy_from_slice);
+        let queue = self.text("queue", QueueName::new).unwrap_or_else(QueueName::default_queue);
+        let plain = NewTask::new(task_type, payload);
+        NewTask {
+            id: self.id(),
+            queue,
+            priority: self.priority(),
+            capabilities: self.capabilities(),
+            max_retries: self.perhaps("max_retries").map(i32::unsigned_abs),
+            timeout: self.span("timeout_micros"),
+            schedule: self.schedule(),
+            expires: self.instant("expires_at").map(When::At),
+            idempotency_key: self.perhaps_text("idempotency_key", IdempotencyKey::new),
+            ordering_key: self.perhaps_text("ordering_key", OrderingKey::new),
+            metadata: self.metadata(),
+            dead_letter: self.perhaps("dead_letter"),
+            ..plain
+        }
     }
-    let priority = row
-        .get::<_, Option<i16>>(5)
-        .map(|number| Priority::from_number(u64::try_from(number).unwrap_or(u64::MAX)));
-    task.priority = priority.and_then(|priority| keep(priority, &mut problem));
-    let names: Vec<&str> = row.get(6);
-    let capabilities: Result<Vec<_>, _> = names.into_iter().map(Capability::new).collect();
-    let capabilities = capabilities.and_then(CapabilitySet::new);
-    task.capabilities = keep(capabilities, &mut problem).unwrap_or_default();
-    task.max_retries = row.get::<_, Option<i32>>(7).map(i32::unsigned_abs);
-    task.timeout = row.get::<_, Option<i64>>(8).map(span);
-    let at = row.get::<_, Option<i64>>(9).map(|at| When::At(time(at)));
-    task.schedule = at.or(row.get::<_, Option<i64>>(10).map(|delay| When::After(span(delay))));
-    task.expires = row.get::<_, Option<i64>>(11).map(|at| When::At(time(at)));
-    let key = row.get::<_, Option<&str>>(12).map(IdempotencyKey::new);
-    task.idempotency_key = key.and_then(|key| keep(key, &mut problem));
-    let key = row.get::<_, Option<&str>>(13).map(OrderingKey::new);
-    task.ordering_key = key.and_then(|key| keep(key, &mut problem));
-    let (names, values): (Vec<&str>, Vec<Option<&str>>) = (row.get(14), row.get(15));
-    let labels = names.into_iter().zip(values.into_iter().map(Option::unwrap_or_default));
-    task.metadata = keep(Metadata::new(labels), &mut problem).unwrap_or_default();
-    task.dead_letter = row.get(16);
-    Ok(Requested { number: row.get::<_, i64>(0).unsigned_abs(), task, problem })
-}
 
-/// What makes sense; the first that does not is kept as the problem.
-fn keep<T>(read: Result<T, Invalid>, problem: &mut Option<Invalid>) -> Option<T> {
-    read.map_err(|invalid| problem.get_or_insert(invalid)).ok()
-}
+    fn id(&mut self) -> Option<TaskId> {
+        let id: Uuid = self.column("id")?;
+        self.keep(TaskId::from_bytes(id.into_bytes()))
+    }
 
-fn span(micros: i64) -> Duration {
-    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
+    fn priority(&mut self) -> Option<Priority> {
+        let number: i16 = self.perhaps("priority")?;
+        self.keep(Priority::from_number(u64::try_from(number).unwrap_or(u64::MAX)))
+    }
+
+    fn capabilities(&mut self) -> CapabilitySet {
+        let names: Vec<&str> = self.column("capabilities").unwrap_or_default();
+        let read: Result<Vec<_>, _> = names.into_iter().map(Capability::new).collect();
+        self.keep(read.and_then(CapabilitySet::new)).unwrap_or_default()
+    }
+
+    fn schedule(&mut self) -> Option<When> {
+        let (at, delay) = (self.instant("scheduled_at"), self.span("delay_micros"));
+        at.map(When::At).or(delay.map(When::After))
+    }
+
+    /// A value may be NULL, as it may be `null` in JSON: it is an empty one.
+    fn metadata(&mut self) -> Metadata {
+        let names: Vec<&str> = self.column("metadata_names").unwrap_or_default();
+        let values: Vec<Option<&str>> = self.column("metadata_values").unwrap_or_default();
+        let labels = if names.len() == values.len() {
+            Metadata::new(names.into_iter().zip(values.into_iter().map(Option::unwrap_or_default)))
+        } else {
+            Err(Invalid::new(
+                "metadata",
+                Problem::Malformed { expected: "names with a value each" },
+            ))
+        };
+        self.keep(labels).unwrap_or_default()
+    }
+
+    fn text<T>(
+        &mut self,
+        column: &'static str,
+        make: impl FnOnce(&'r str) -> Result<T, Invalid>,
+    ) -> Option<T> {
+        let text = self.column(column)?;
+        self.keep(make(text))
+    }
+
+    fn perhaps_text<T>(
+        &mut self,
+        column: &'static str,
+        make: impl FnOnce(&'r str) -> Result<T, Invalid>,
+    ) -> Option<T> {
+        let text = self.perhaps(column)?;
+        self.keep(make(text))
+    }
+
+    fn instant(&mut self, column: &'static str) -> Option<Timestamp> {
+        self.perhaps(column).map(time)
+    }
+
+    fn span(&mut self, column: &'static str) -> Option<Duration> {
+        let micros: i64 = self.perhaps(column)?;
+        Some(Duration::from_micros(u64::try_from(micros).unwrap_or_default()))
+    }
+
+    fn perhaps<T: FromSql<'r>>(&mut self, column: &'static str) -> Option<T> {
+        self.column::<Option<T>>(column).flatten()
+    }
+
+    fn column<T: FromSql<'r>>(&mut self, column: &'static str) -> Option<T> {
+        let read = self.row.try_get(column);
+        self.keep(read.map_err(|_| Invalid::new(column, UNREADABLE)))
+    }
+
+    fn keep<T>(&mut self, read: Result<T, Invalid>) -> Option<T> {
+        read.map_err(|invalid| self.problem.get_or_insert(invalid)).ok()
+    }
 }

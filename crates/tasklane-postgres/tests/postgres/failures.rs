@@ -49,6 +49,32 @@ fn a_task_that_somebody_locks_is_in_nobodys_way_but_its_own() {
 }
 
 #[test]
+fn nobody_waits_for_the_row_of_a_counter() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let worker = register(&store).await;
+        submit(&store, 5).await;
+        // Counts what is in the outbox, so that there are rows to lock.
+        store.head().await.unwrap();
+        let client = stranger(&options).await;
+        client.batch_execute("BEGIN").await.unwrap();
+        for counter in ["depth", "tally"] {
+            let lock = format!("SELECT 1 FROM {counter} FOR UPDATE");
+            assert_eq!(client.query(&lock, &[]).await.unwrap().len(), 1, "{counter}");
+        }
+        // Who waited would be told that somebody is in the way: it is never unlocked.
+        submit(&store, 5).await;
+        let claimed = claim(&store, worker, 10).await;
+        assert_eq!(claimed.len(), 10);
+        let settled = store.execute(claimed.iter().map(completion).collect()).await.unwrap();
+        assert!(settled.iter().all(Result::is_ok), "{settled:?}");
+        client.batch_execute("COMMIT").await.unwrap();
+        assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+#[test]
 fn a_damaged_task_is_named_and_harms_no_other() {
     let options = fresh();
     runtime().block_on(async {

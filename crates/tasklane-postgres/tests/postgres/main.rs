@@ -10,6 +10,7 @@ mod memory;
 mod model;
 mod network;
 mod partitions;
+mod refusals;
 mod requests;
 mod servers;
 mod tls;

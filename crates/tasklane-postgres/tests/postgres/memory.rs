@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use tasklane_core::{
-    Command, Intent, Names, NewTask, Outcome, Pattern, Policies, QueueName, QueueSettings,
-    Selection, StateName, TaskType, WorkerSpec,
+    Command, ErrorKind, Failure, Intent, Names, NewTask, Outcome, Pattern, Policies, QueueName,
+    QueueSettings, Selection, StateName, TaskType, WorkerSpec,
 };
-use tasklane_store::{Leases, Renewal, Store, Submission, SubmitProblem};
+use tasklane_store::{Claimed, Leases, Renewal, Store, Submission, SubmitProblem};
 
 use crate::fixture::runtime;
 use crate::servers::{claim, completion, draft, fresh, open, register, stranger, submit};
@@ -196,5 +196,38 @@ fn a_sign_of_life_writes_no_row_of_what_is_held() {
         let renewed = store.renew(vec![renewal]).await.unwrap().remove(0).unwrap();
         assert_eq!(renewed.held, 3);
         assert_eq!(versions().await, before);
+    });
+}
+
+#[test]
+fn a_long_payload_is_written_once_wherever_its_task_goes() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let worker = register(&store).await;
+        let task = NewTask::new(TaskType::new("a").unwrap(), format!("\"{}\"", "x".repeat(2_000)));
+        let tasks = vec![task.resolve(&Policies::default()).unwrap()];
+        let submitted = store.submit(vec![Submission { tasks }]).await.unwrap().remove(0).unwrap();
+        let client = stranger(&options).await;
+        let version = async || -> String {
+            client.query_one("SELECT xmin::text FROM body", &[]).await.unwrap().get(0)
+        };
+        let written = version().await;
+        let claimed = async || claim(&store, worker, 1).await.remove(0);
+        let fail = |held: &Claimed, kind| {
+            let outcome = Outcome::Failed { failure: Failure::new(kind, "no"), retry_after: None };
+            Intent::Settle(held.task.state.lease().unwrap().token, outcome)
+        };
+        let carry_out = async |intent, becomes| {
+            let command = Command { task: submitted[0].id, intent };
+            let changed = store.execute(vec![command]).await.unwrap().remove(0).unwrap();
+            assert_eq!((changed.state, version().await), (becomes, written.clone()));
+        };
+        carry_out(fail(&claimed().await, ErrorKind::Transient), StateName::Retrying).await;
+        carry_out(Intent::Requeue, StateName::Pending).await;
+        carry_out(fail(&claimed().await, ErrorKind::Permanent), StateName::DeadLetter).await;
+        let retry = Intent::Retry { reset_attempts: true, priority: None };
+        carry_out(retry, StateName::Pending).await;
+        carry_out(completion(&claimed().await).intent, StateName::Completed).await;
     });
 }

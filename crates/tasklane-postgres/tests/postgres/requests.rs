@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tasklane_core::{DeadReason, Policies, State, StateName, TaskId};
+use tasklane_core::{Policies, StateName, TaskId};
 use tasklane_postgres::{Options, PostgresStore};
 use tasklane_store::{Admit, Filter, Query, Store, StoreError, StoredTask, Submission};
 use tokio_postgres::Client;
@@ -12,7 +12,7 @@ use crate::fixture::runtime;
 use crate::servers::{claim, completion, draft, fresh, open, register, stranger, submit};
 
 /// What a server does now and then.
-async fn admit(store: &PostgresStore) -> usize {
+pub(crate) async fn admit(store: &PostgresStore) -> usize {
     let requested = store.requested(100).await.unwrap();
     let admits = requested.into_iter().map(|one| {
         let draft = one.task.resolve(&Policies::default()).unwrap();
@@ -23,7 +23,7 @@ async fn admit(store: &PostgresStore) -> usize {
 }
 
 /// Asks for a task; gives its id.
-async fn ask(client: &Client, arguments: &str) -> TaskId {
+pub(crate) async fn ask(client: &Client, arguments: &str) -> TaskId {
     let id: Uuid =
         client.query_one(&format!("SELECT submit({arguments})"), &[]).await.unwrap().get(0);
     TaskId::from_bytes(id.into_bytes()).unwrap()
@@ -33,7 +33,7 @@ async fn stored(store: &PostgresStore, id: TaskId) -> Option<StoredTask> {
     store.get(vec![id]).await.unwrap().remove(0)
 }
 
-async fn state(store: &PostgresStore, id: TaskId) -> Option<StateName> {
+pub(crate) async fn state(store: &PostgresStore, id: TaskId) -> Option<StateName> {
     stored(store, id).await.map(|stored| stored.task.state.name())
 }
 
@@ -147,66 +147,27 @@ fn a_key_that_comes_again_makes_one_task() {
 }
 
 #[test]
-fn what_cannot_be_admitted_is_a_dead_letter_that_says_why() {
+fn of_two_open_transactions_with_one_key_the_later_is_a_repetition_or_refused() {
     let options = fresh();
     runtime().block_on(async {
         let store = open(&options).await;
-        let client = stranger(&options).await;
-        let first = ask(&client, "'a', '1', idempotency_key => 'k', ordering_key => 'o'").await;
-        ask(&client, "'a', '2', idempotency_key => 'k', ordering_key => 'o'").await;
-        let past = ask(&client, "'a', '3', expires_at => '2001-01-01', dead_letter => false").await;
-        // More than the function looks for: a letter that turns text around.
-        let turned = ask(&client, "U&'a\\202Eb', '4'").await;
-        assert_eq!(admit(&store).await, 4);
-        let dead = Filter { states: vec![StateName::DeadLetter], ..Filter::default() };
-        let page = store.list(Query { bodies: true, ..Query::new(dead, 10) }).await.unwrap();
-        let mut told: Vec<_> = page
-            .tasks
-            .iter()
-            .map(|stored| {
-                let State::DeadLetter { reason, .. } = stored.task.state else { panic!("alive") };
-                assert_eq!((reason, stored.task.counts.attempts), (DeadReason::Refused, 0));
-                let error = stored.task.error.as_ref().unwrap().message.to_string();
-                (stored.payload.clone(), error)
-            })
-            .collect();
-        told.sort();
-        let said = |n: usize, words: &str| assert!(told[n].1.contains(words), "{told:?}");
-        said(0, "used before");
-        said(1, "expires_at");
-        said(2, "type");
-        assert_eq!(told.len(), 3);
-        assert_eq!(state(&store, first).await, Some(StateName::Pending));
-        assert_eq!(state(&store, past).await, Some(StateName::DeadLetter));
-        assert_eq!(state(&store, turned).await, Some(StateName::DeadLetter));
-        assert_eq!(store.check().await.unwrap(), []);
-    });
-}
-
-#[test]
-fn what_makes_no_sense_is_refused_in_the_application() {
-    let options = fresh();
-    runtime().block_on(async {
-        let _store = open(&options).await;
-        let client = stranger(&options).await;
-        for (arguments, words) in [
-            ("''", "type must have"),
-            ("'a:b'", "type must not contain"),
-            ("'a', queue => 'q{'", "queue must not contain"),
-            ("'a', priority => 'urgent'", "priority must be"),
-            ("'a', payload => '{'", "json"),
-            ("'a', max_retries => 101", "out of range"),
-            ("'a', id => '7b1f0fd4-0f7e-4cc5-9f5c-1d2f3a4b5c6d'", "version 7"),
-            ("NULL", "NULL"),
-        ] {
-            let refused = client.query_one(&format!("SELECT submit({arguments})"), &[]).await;
-            let said = refused.unwrap_err();
-            let said = said.as_db_error().unwrap().message().to_owned();
-            assert!(said.contains(words), "{arguments}: {said}");
+        let (one, other) = (stranger(&options).await, stranger(&options).await);
+        let dead = Some(StateName::DeadLetter);
+        for (key, payload, later) in [("same", "1", None), ("other", "2", dead)] {
+            one.batch_execute("BEGIN").await.unwrap();
+            other.batch_execute("BEGIN").await.unwrap();
+            let waits = ask(&one, &format!("'a', '1', idempotency_key => '{key}'")).await;
+            let commits =
+                ask(&other, &format!("'a', '{payload}', idempotency_key => '{key}'")).await;
+            assert_ne!(waits, commits, "neither sees the other");
+            other.batch_execute("COMMIT").await.unwrap();
+            assert_eq!(admit(&store).await, 1);
+            one.batch_execute("COMMIT").await.unwrap();
+            assert_eq!(admit(&store).await, 1);
+            assert_eq!(state(&store, commits).await, Some(StateName::Pending));
+            assert_eq!(state(&store, waits).await, later, "{key}");
         }
-        let batch = "SELECT submit_batch('[{\"type\": \"a\", \"oops\": 1}]')";
-        let refused = client.query(batch, &[]).await.unwrap_err();
-        assert!(refused.as_db_error().unwrap().message().contains("oops"), "{refused:?}");
+        assert_eq!(store.check().await.unwrap(), []);
     });
 }
 
@@ -273,6 +234,34 @@ fn tables_of_the_first_version_are_brought_forward() {
         let id = ask(&client, "'a'").await;
         assert_eq!(admit(&store).await, 1);
         assert_eq!(state(&store, id).await, Some(StateName::Pending));
+    });
+}
+
+#[test]
+fn tables_of_the_fourth_version_are_brought_forward_beside_a_server_that_runs() {
+    let options: Options = fresh();
+    runtime().block_on(async {
+        let old = open(&options).await;
+        let client = stranger(&options).await;
+        client
+            .batch_execute(
+                "CREATE OR REPLACE FUNCTION submit_batch(tasks jsonb) RETURNS SETOF uuid
+                     LANGUAGE sql AS 'SELECT NULL::uuid';
+                 UPDATE meta SET value = 4 WHERE name = 'version'",
+            )
+            .await
+            .unwrap();
+        let new = open(&options).await;
+        assert!(client.query("SELECT submit_batch(NULL)", &[]).await.is_err(), "not made anew");
+        let asked = ask(&client, "'a', required_capabilities => '{}'").await;
+        assert_eq!(admit(&old).await, 1);
+        let worker = register(&old).await;
+        submit(&new, 1).await;
+        let claimed = claim(&old, worker, 2).await;
+        let commands = claimed.iter().map(completion).collect();
+        assert!(old.execute(commands).await.unwrap().iter().all(Result::is_ok));
+        assert_eq!((claimed.len(), state(&new, asked).await), (2, Some(StateName::Completed)));
+        assert_eq!(new.check().await.unwrap(), []);
     });
 }
 

@@ -21,7 +21,10 @@ const COUNTERS_MANY: usize = 4;
 const ENDED_TOGETHER_MAX: usize = 64;
 
 impl Session<'_> {
-    pub(crate) fn finish(mut self) -> Outcome {
+    /// With `must_write`, something is written even if nothing has changed: an answer that waits for
+    /// replicas or a file covers only what was written before it on the same connection. Somebody who
+    /// asks again for what they do not have yet would be told otherwise that it is safe.
+    pub(crate) fn finish(mut self, must_write: bool) -> Outcome {
         if !self.is_missing() {
             self.settle_counters();
         }
@@ -57,11 +60,14 @@ impl Session<'_> {
         if self.catalog.queues_version() != before.queues {
             note("queues", self.catalog.queues_version());
         }
-        if self.now > before.latest && !self.writes.is_empty() {
-            self.writes.set(Key::Meta, "latest", self.now.as_micros().to_string());
+        let written = must_write || !self.writes.is_empty();
+        let latest = if written { before.latest.max(self.now) } else { before.latest };
+        if must_write || latest > before.latest {
+            self.writes.set(Key::Meta, "latest", latest.as_micros().to_string());
         }
-        if self.floor > before.floor && !self.writes.is_empty() {
-            self.writes.set(Key::Meta, "floor", self.floor.to_string());
+        let floor = if written { before.floor.max(self.floor) } else { before.floor };
+        if floor > before.floor {
+            self.writes.set(Key::Meta, "floor", floor.to_string());
         }
         let events = self.last.0 - before.last.0;
         if events > 0 {
@@ -69,8 +75,6 @@ impl Session<'_> {
             let entry = pack_feed(first, events, self.now, &self.events);
             self.writes.entry(Key::Feed, self.last.0, entry);
         }
-        let written = !self.writes.is_empty();
-        let later = |known: i64, new: i64| if written { known.max(new) } else { known };
         let meta = Meta {
             version: before.version + i64::from(written),
             last: self.last,
@@ -78,8 +82,8 @@ impl Session<'_> {
             lanes: u32::try_from(self.catalog.lane_count()).unwrap_or(u32::MAX),
             queues: self.catalog.queues_version(),
             last_key: self.last_key,
-            latest: Timestamp::from_micros(later(before.latest.as_micros(), self.now.as_micros())),
-            floor: later(before.floor, self.floor),
+            latest,
+            floor,
             mark: if written { new_mark(self.random) } else { before.mark },
         };
         let (tasks, sorted, heads, held) = (self.tasks, self.sorted, self.heads, self.held);

@@ -73,7 +73,7 @@ impl Store for RedisStore {
     }
 
     fn overdue(&self, limit: usize) -> Answer<'_, Overdue> {
-        self.write(Class::Ordinary, 1, move |session| session.overdue(limit))
+        self.write(Class::Maintenance, 1, move |session| session.overdue(limit))
     }
 
     fn get(&self, ids: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredTask>>> {

@@ -1,13 +1,14 @@
 //! A cluster of three nodes: each store is on one of them, and is found there.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tasklane_core::StateName;
-use tasklane_redis::Mode;
 use tasklane_redis::test_server::{TestServer, free_port};
+use tasklane_redis::{Mode, Options, RedisStore};
 use tasklane_store::Store;
 
-use crate::work::{LONG, open, run, submit, until};
+use crate::work::{LONG, open, options, run, submit, until};
 
 tasklane_store::conformance_suite!(crate::fixture::OnRedis::in_cluster);
 
@@ -90,5 +91,22 @@ fn a_store_that_moves_to_another_node_is_followed() {
         until(async || store.get(vec![first]).await.is_ok_and(|found| found[0].is_some())).await;
         assert_eq!(store.stats().await.unwrap().total(StateName::Pending), 2);
         assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+#[test]
+fn a_node_that_is_silent_leaves_time_to_the_others() {
+    let cluster = Cluster::start();
+    let slot: u32 = cluster.nodes[0].command(&["CLUSTER", "KEYSLOT", "{silent}:meta"]).unwrap();
+    let holder = (slot * 3 / SLOTS) as usize;
+    let (holder, silent) = (&cluster.nodes[holder], &cluster.nodes[(holder + 1) % 3]);
+    silent.pause().unwrap();
+    let (first, second) = (silent.port(), holder.port());
+    let address = format!("redis+cluster://127.0.0.1:{first},127.0.0.1:{second}/?namespace=silent");
+    // The others take it for gone after 15 s, and would then serve nobody.
+    let options = Options { connect_time_max: Duration::from_secs(8), ..options(Mode::Fast) };
+    run(async {
+        let store = RedisStore::open(&address, &options).await.unwrap();
+        submit(&store).await.unwrap();
     });
 }

@@ -6,7 +6,7 @@ use tasklane_redis::{Mode, RedisStore};
 use tasklane_store::{Store, StoreError};
 
 use crate::durable::replica_of;
-use crate::work::{DURABLE, open, options, run, submit, until};
+use crate::work::{DURABLE, open, options, repeatable, run, submit, tasks, until};
 
 fn refusal(server: &TestServer, mode: Mode) -> String {
     run(RedisStore::open(&server.address(), &options(mode))).unwrap_err().to_string()
@@ -51,15 +51,17 @@ fn is_noticed(name: &str, wrong: &str, right: &str, word: &str) {
     let server = TestServer::start(&settings).unwrap();
     run(async {
         let store = open(&server.address(), Mode::Durable).await;
-        submit(&store).await.unwrap();
+        store.submit(repeatable()).await.unwrap();
         configure(&server, name, wrong);
         until(async || store.status().trouble.is_some_and(|trouble| trouble.contains(word))).await;
-        let refused = submit(&store).await;
-        assert!(matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains(word)));
+        for tasks in [tasks(1), repeatable()] {
+            let refused = store.submit(tasks).await;
+            assert!(matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains(word)));
+        }
         configure(&server, name, right);
         until(async || submit(&store).await.is_ok()).await;
         assert_eq!(store.status().trouble, None);
-        assert_eq!(store.stats().await.unwrap().total(StateName::Pending), 2, "none lost");
+        assert_eq!(store.stats().await.unwrap().total(StateName::Pending), 3, "none lost");
         assert_eq!(store.check().await.unwrap(), []);
     });
 }

@@ -29,6 +29,21 @@ fn a_server_that_was_away_is_found_again() {
 }
 
 #[test]
+fn a_store_that_nobody_uses_is_ready_again_once_its_server_is_back() {
+    let server = TestServer::start(&DURABLE).unwrap();
+    run(async {
+        let store = open(&server.address(), Mode::Durable).await;
+        server.kill().unwrap();
+        until(async || matches!(submit(&store).await, Err(StoreError::Unavailable(_)))).await;
+        assert!(store.status().trouble.is_some());
+        server.begin().unwrap();
+        // What maintenance does all the time.
+        until(async || store.overdue(10).await.is_ok()).await;
+        assert_eq!(store.status().trouble, None);
+    });
+}
+
+#[test]
 fn a_server_that_falls_silent_keeps_nobody_waiting() {
     let server = TestServer::start(&DURABLE).unwrap();
     let bound = Duration::from_secs(2);

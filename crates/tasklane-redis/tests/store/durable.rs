@@ -7,7 +7,9 @@ use tasklane_redis::test_server::TestServer;
 use tasklane_redis::{Mode, Options, RedisStore};
 use tasklane_store::{Durability, Store, StoreError};
 
-use crate::work::{DURABLE, LONG, open, options, run, submit};
+use crate::work::{
+    DURABLE, LONG, claim, completion, open, options, repeatable, run, submit, token, until, worker,
+};
 
 /// A replica of another server that has everything it has.
 pub(crate) fn replica_of(primary: &TestServer, settings: &[&str]) -> TestServer {
@@ -77,6 +79,51 @@ fn a_write_that_a_paused_replica_does_not_confirm_is_reported_as_unknown() {
 }
 
 #[test]
+fn what_a_paused_replica_does_not_have_is_not_safe_because_it_is_asked_for_again() {
+    let primary = TestServer::start(&DURABLE).unwrap();
+    let replica = replica_of(&primary, &[]);
+    let address = format!("{}?replicas=1", primary.address());
+    run(async {
+        let store = RedisStore::open(&address, &impatient()).await.unwrap();
+        submit(&store).await.unwrap();
+        let worker = worker(&store).await;
+        let held = claim(&store, worker, 1).await.remove(0);
+        let settle = || store.execute(vec![completion(held.task.id, token(&held))]);
+        replica.pause().unwrap();
+        for _ in 0..2 {
+            let (submitted, settled) = tokio::join!(store.submit(repeatable()), settle());
+            assert!(matches!(submitted, Err(StoreError::OutcomeUnknown(_))), "{submitted:?}");
+            assert!(matches!(settled, Err(StoreError::OutcomeUnknown(_))), "{settled:?}");
+        }
+        replica.resume().unwrap();
+        let submitted = store.submit(repeatable()).await.unwrap().remove(0).unwrap();
+        assert!(submitted.iter().all(|task| task.replayed), "{submitted:?}");
+        assert!(settle().await.unwrap().remove(0).unwrap().repeated);
+        assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+#[test]
+fn a_store_is_ready_again_once_a_replica_confirms_and_not_before() {
+    let primary = TestServer::start(&DURABLE).unwrap();
+    let replica = replica_of(&primary, &[]);
+    let address = format!("{}?replicas=1", primary.address());
+    run(async {
+        let store = RedisStore::open(&address, &impatient()).await.unwrap();
+        replica.pause().unwrap();
+        let unknown = submit(&store).await;
+        assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
+        // What maintenance does all the time: there is nothing to be done.
+        let looked = store.overdue(10).await;
+        assert!(matches!(looked, Err(StoreError::OutcomeUnknown(_))), "{looked:?}");
+        assert!(store.status().trouble.is_some());
+        replica.resume().unwrap();
+        until(async || store.overdue(10).await.is_ok()).await;
+        assert_eq!(store.status().trouble, None);
+    });
+}
+
+#[test]
 fn a_write_that_too_few_replicas_have_is_reported_as_unknown() {
     let primary = TestServer::start(&DURABLE).unwrap();
     let _replica = replica_of(&primary, &[]);
@@ -101,6 +148,22 @@ fn a_newer_server_is_asked_whether_its_file_is_synced() {
 }
 
 #[test]
+fn a_repetition_waits_for_the_file_and_a_look_that_finds_nothing_does_not() {
+    let server = TestServer::start_valkey(&["--appendonly", "yes"]).unwrap();
+    run(async {
+        let store = open(&server.address(), Mode::Durable).await;
+        store.submit(repeatable()).await.unwrap();
+        let before = calls(&server, "waitaof");
+        let submitted = store.submit(repeatable()).await.unwrap().remove(0).unwrap();
+        assert!(submitted.iter().all(|task| task.replayed), "{submitted:?}");
+        let after = calls(&server, "waitaof");
+        assert!(after > before);
+        store.overdue(10).await.unwrap();
+        assert_eq!(calls(&server, "waitaof"), after);
+    });
+}
+
+#[test]
 fn a_replica_that_keeps_no_file_does_not_count_where_files_count() {
     let primary = TestServer::start_valkey(&["--appendonly", "yes"]).unwrap();
     let of = format!("127.0.0.1 {}", primary.port());
@@ -110,11 +173,13 @@ fn a_replica_that_keeps_no_file_does_not_count_where_files_count() {
         let store = RedisStore::open(&address, &options(Mode::Durable)).await.unwrap();
         submit(&store).await.unwrap();
         let _: () = replica.command(&["CONFIG", "SET", "appendonly", "no"]).unwrap();
-        let unknown = async {
+        let unknown = async || {
             let store = RedisStore::open(&address, &impatient()).await?;
-            submit(&store).await
+            store.submit(repeatable()).await
         };
-        let unknown = unknown.await;
-        assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
+        // The second is a repetition: it is there, but not in both files.
+        for unknown in [unknown().await, unknown().await] {
+            assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
+        }
     });
 }

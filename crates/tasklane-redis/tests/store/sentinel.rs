@@ -12,7 +12,7 @@ use tasklane_store::{ClaimRequest, Store, StoreError};
 use tempfile::TempDir;
 
 use crate::durable::replica_of;
-use crate::work::{DURABLE, LONG, completion, options, run, tasks, token, until, worker};
+use crate::work::{DURABLE, LONG, completion, options, run, submit, tasks, token, until, worker};
 
 /// How often the primary is killed in the short form.
 const FAILOVERS: u32 = 5;
@@ -213,6 +213,17 @@ pub(crate) async fn judge(store: &RedisStore, told: &Told) {
     );
     assert_eq!((lost, undone, twice), (0, 0, 0), "lost, undone, twice");
     assert_eq!(answered(async || store.check().await).await, []);
+}
+
+#[test]
+fn a_sentinel_that_is_silent_leaves_time_to_the_others() {
+    let watched = Watched::start();
+    watched.sentinels[0].pause().unwrap();
+    let options = Options { connect_time_max: Duration::from_secs(12), ..options(Mode::Durable) };
+    run(async {
+        let store = RedisStore::open(&watched.address(0), &options).await.unwrap();
+        submit(&store).await.unwrap();
+    });
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tasklane_core::{
-    CapabilitySet, Command, Intent, LeaseToken, Names, NewTask, Outcome, Policies, Selection,
-    State, TaskId, TaskType, WorkerId, WorkerSpec,
+    CapabilitySet, Command, IdempotencyKey, Intent, LeaseToken, Names, NewTask, Outcome, Policies,
+    Selection, State, TaskId, TaskType, WorkerId, WorkerSpec,
 };
 use tasklane_redis::test_server::TestServer;
 use tasklane_redis::{Mode, Options, RedisStore};
@@ -40,6 +40,17 @@ pub(crate) fn tasks(count: usize) -> Vec<Submission> {
     let task = || NewTask::new(TaskType::new("a").unwrap(), "payload");
     let draft = || task().resolve(&Policies::default()).unwrap();
     vec![Submission { tasks: (0..count).map(|_| draft()).collect() }]
+}
+
+/// The same two tasks whenever it is sent: one is known by its id, one by its key.
+pub(crate) fn repeatable() -> Vec<Submission> {
+    let task = || NewTask::new(TaskType::new("a").unwrap(), "payload");
+    let id = "01890000-0000-7000-8000-000000000001".parse().unwrap();
+    let by_id = NewTask { id: Some(id), ..task() };
+    let key = IdempotencyKey::new("once").unwrap();
+    let by_key = NewTask { idempotency_key: Some(key), ..task() };
+    let drafts = [by_id, by_key].map(|task| task.resolve(&Policies::default()).unwrap());
+    vec![Submission { tasks: drafts.to_vec() }]
 }
 
 pub(crate) async fn submit(store: &RedisStore) -> Result<TaskId, StoreError> {

@@ -182,7 +182,12 @@ const TESTS: &[Row] = &[
         &["limits.reading_bytes_max"],
     ),
     (HTTP, "connection.rs", "a_connection_that_says_nothing_is_closed", &["limits.headers_ms"]),
-    (HTTP, "connection.rs", "a_body_that_comes_too_slowly_is_refused", &["limits.body_ms"]),
+    (
+        HTTP,
+        "bad_input.rs",
+        "a_body_that_comes_too_slowly_is_refused_on_every_route",
+        &["limits.body_ms"],
+    ),
     (
         HTTP,
         "connection.rs",
