@@ -7,9 +7,9 @@
 //! docs/adr/0001-sqlite.md).
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub(super) struct Checkpointer {
     shared: Arc<Shared>,
     commits: Arc<AtomicU64>,
     turn: Arc<AtomicBool>,
+    /// Held by the helper while it copies: SQLite refuses a second copier at once, whatever it may wait.
+    copying: Arc<Mutex<()>>,
     log: Arc<LogLength>,
     /// The length at which the writer steps in: more than usual while a long read keeps the log.
     step_in_at: u64,
@@ -58,10 +60,11 @@ impl Checkpointer {
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         let commits = Arc::new(AtomicU64::new(0));
         let turn = Arc::new(AtomicBool::new(false));
+        let copying = Arc::new(Mutex::new(()));
         let (stop, stopped) = channel::<()>();
         let helper = {
             let (commits, turn, log) = (commits.clone(), turn.clone(), log.clone());
-            let shared = shared.clone();
+            let (shared, copying) = (shared.clone(), copying.clone());
             let (mut seen, mut copied, mut pause) = (0, 0, LOOK_IDLY_EVERY);
             let mut given = Instant::now();
             std::thread::Builder::new().name("tasklane-checkpoint".into()).spawn(move || {
@@ -74,8 +77,11 @@ impl Checkpointer {
                     }
                     let give = now != seen && length > LOG_BYTES && given.elapsed() > GIVE_EVERY;
                     seen = now;
-                    if (give || length >= copied + STEP_BYTES) && checkpoint(&connection, &shared) {
-                        copied = length;
+                    if give || length >= copied + STEP_BYTES {
+                        let _copying = copying.lock().unwrap_or_else(PoisonError::into_inner);
+                        if checkpoint(&connection, &shared) {
+                            copied = length;
+                        }
                     }
                     if give {
                         given = Instant::now();
@@ -89,6 +95,7 @@ impl Checkpointer {
             shared,
             commits,
             turn,
+            copying,
             log,
             step_in_at: LOG_BYTES_MAX,
             stop: Some(stop),
@@ -101,6 +108,7 @@ impl Checkpointer {
         self.commits.fetch_add(1, Ordering::Relaxed);
         let length = self.log.bytes();
         if length >= self.step_in_at {
+            let _copying = self.copying.lock().unwrap_or_else(PoisonError::into_inner);
             self.shared.note_checkpoint(&start_again(connection));
             // A long read keeps the log: try again a little later.
             self.step_in_at = length + LOG_BYTES;
