@@ -96,8 +96,7 @@ impl<F: Fixture> World<F> {
     }
 
     pub(super) fn compare_counters(&mut self) {
-        let real = sorted(self.real(|store| store.stats()));
-        self.agree(&"stats", &real, &sorted(self.model(|store| store.stats())));
+        self.compare_stats();
         let queues = |mut queues: Vec<QueueState>| {
             queues.sort_by(|one, other| one.queue.cmp(&other.queue));
             queues
@@ -107,7 +106,20 @@ impl<F: Fixture> World<F> {
         self.compare_workers();
     }
 
+    fn compare_stats(&self) {
+        let real = sorted(self.real(|store| store.stats()));
+        self.agree(&"stats", &real, &sorted(self.model(|store| store.stats())));
+    }
+
     pub(super) fn follow_the_feed(&mut self) {
+        self.read_on();
+        if self.draw.in_hundred(10) {
+            self.old_cursors.push(self.followed, &mut self.draw);
+        }
+    }
+
+    /// What the feed has that was not read yet.
+    fn read_on(&mut self) {
         let [model, real] = self.followed;
         let model =
             self.read_feed(model, |world, from| world.model(|store| store.events_after(from, 100)));
@@ -124,9 +136,6 @@ impl<F: Fixture> World<F> {
             self.seen.event(event);
         }
         self.followed = [model.1, real.1];
-        if self.draw.in_hundred(10) {
-            self.old_cursors.push(self.followed, &mut self.draw);
-        }
     }
 
     /// What a reader learns that comes back after some time.
@@ -160,6 +169,13 @@ impl<F: Fixture> World<F> {
             }
             events.extend(page.events);
         }
+    }
+
+    /// Looks at what a step may have changed: the events it wrote and the counters. Draws nothing, so
+    /// that a run goes the same way however often it looks.
+    pub(super) fn look(&mut self) {
+        self.read_on();
+        self.compare_stats();
     }
 
     /// Looks at everything at once.

@@ -1,5 +1,6 @@
 //! The random test: a store and the model get the same calls on the same time, and everything
-//! that can be seen of them must be the same.
+//! that can be seen of them must be the same: what a step answers, after each or each tenth the feed
+//! and the counters, and everything there is, checked in itself too, after each thousand.
 //!
 //! A run follows from its seed alone, and its steps from one another, so a failure is replayed
 //! with the seed and the number of steps that it prints. A step is one unit of work: a submission,
@@ -50,6 +51,11 @@ const RULES: Rules = Rules {
     },
 };
 
+/// Steps between two looks at the feed and the counters: each step in memory. Where answers come from
+/// files or over a connection they cost more than the steps themselves.
+const STEPS_BETWEEN_LOOKS_IN_MEMORY: u64 = 1;
+const STEPS_BETWEEN_LOOKS: u64 = 10;
+
 /// Steps between two looks at everything at once.
 const STEPS_BETWEEN_AUDITS: u64 = 1_000;
 
@@ -61,9 +67,15 @@ const STEPS_TO_MEET_ALL: u64 = 200_000;
 pub fn model_test<F: Fixture>(make: impl Fn(Rules) -> F, seed: u64, steps: u64) {
     println!("model test: {SEED}={seed} {STEPS}={steps}");
     let mut world = World::new(make(RULES), seed);
-    let mut next_audit = STEPS_BETWEEN_AUDITS;
+    let in_memory = !world.fixture.differences().survives_reopen;
+    let between = if in_memory { STEPS_BETWEEN_LOOKS_IN_MEMORY } else { STEPS_BETWEEN_LOOKS };
+    let (mut next_look, mut next_audit) = (between, STEPS_BETWEEN_AUDITS);
     while world.step < steps {
         world.step();
+        if world.step >= next_look {
+            world.look();
+            next_look = world.step + between;
+        }
         if world.step >= next_audit {
             world.audit();
             next_audit += STEPS_BETWEEN_AUDITS;
