@@ -58,7 +58,7 @@ pub trait Observer {
     /// A bug is about to be tried.
     fn begins(&mut self, bug: &Bug);
     /// A bug was tried.
-    fn tried(&mut self, trial: &Trial);
+    fn tried(&mut self, trial: Trial) -> Result<(), Failure>;
 }
 
 /// Tries every bug of a catalogue in a copy. Fails if the tests do not pass without a bug: then
@@ -68,7 +68,7 @@ pub fn run(
     tree: &Tree,
     cargo: &Cargo,
     observer: &mut impl Observer,
-) -> Result<Vec<Trial>, Failure> {
+) -> Result<(), Failure> {
     for bug in &catalogue.bugs {
         tree.check(bug)?;
     }
@@ -82,18 +82,15 @@ pub fn run(
             other => return Err(format!("{} fails without a bug: {other:?}", suite.name).into()),
         }
     }
-    let mut trials = Vec::with_capacity(catalogue.bugs.len());
     for bug in &catalogue.bugs {
         observer.begins(bug);
         let started = Instant::now();
         let put = tree.put(bug)?;
         let verdict = judge(bug, catalogue, cargo);
         put.take_out()?;
-        let trial = Trial { bug: bug.clone(), verdict: verdict?, took: started.elapsed() };
-        observer.tried(&trial);
-        trials.push(trial);
+        observer.tried(Trial { bug: bug.clone(), verdict: verdict?, took: started.elapsed() })?;
     }
-    Ok(trials)
+    Ok(())
 }
 
 /// Runs suites on a bug that is in the copy until one catches it.

@@ -2,10 +2,12 @@
 //! tests on each.
 //!
 //! `proof bite [--only BUG,BUG] [--area AREA,AREA] [--sample N] [--seed S] [--report FILE]
-//! [--folder FOLDER] [--list]`
+//! [--folder FOLDER] [--resume] [--list]`
 //!
 //! In the workspace's folder. The copy and what is compiled of it are kept in FOLDER, by default
-//! below the target folder. `--report` writes JSON, and a table beside it.
+//! below the target folder. `--report` writes JSON, and a table beside it, after each bug; what is in
+//! them of other bugs stays, so that several runs can fill one report. With `--resume` bugs that
+//! were caught, as FILE says, are not tried again.
 //!
 //! Ends with 0 if every bug was caught, with 1 if one survived, and with 2 if the test itself could
 //! not run: also if the catalogue is stale, or if the tests fail without a bug.
@@ -41,8 +43,9 @@ pub(crate) fn prove(arguments: impl Iterator<Item = String>) -> ExitCode {
 fn test(arguments: impl Iterator<Item = String>) -> Result<Report, Failure> {
     let options = Arguments::parse(arguments)?;
     let workspace = std::env::current_dir()?;
-    let mut catalogue = Catalogue::read(&workspace.join("proof/bite"))?;
-    let of = catalogue.bugs.len();
+    let whole = Catalogue::read(&workspace.join("proof/bite"))?;
+    let of = whole.bugs.len();
+    let mut catalogue = whole.clone();
     if !options.areas.is_empty() {
         catalogue.keep_areas(&options.areas)?;
     }
@@ -54,30 +57,31 @@ fn test(arguments: impl Iterator<Item = String>) -> Result<Report, Failure> {
         for bug in &catalogue.bugs {
             println!("{:<36} {:<10} {}", bug.name, bug.area, bug.class);
         }
-        return Ok(Report { seed: options.seed, of, trials: Vec::new() });
+        return Ok(Report::default());
     }
     if catalogue.bugs.is_empty() {
         return Err("there is no bug to try".into());
     }
-    println!("bite: {} of {of} bugs, seed {}", catalogue.bugs.len(), options.seed);
+    let known = options.known(&whole)?;
+    let mut left = catalogue.clone();
+    if options.resume {
+        left.bugs.retain(|bug| !known.has_caught(bug));
+    }
+    println!("bite: {} of {of} bugs, seed {}", left.bugs.len(), options.seed);
     let started = Instant::now();
     let tree = Tree::copy(&workspace, &options.folder.join("tree"))?;
     let cargo = Cargo::new(tree.folder(), &options.folder.join("build"));
-    let mut progress = Progress { done: 0, of: catalogue.bugs.len(), bar: is_watched() };
-    let trials = run(&catalogue, &tree, &cargo, &mut progress)?;
-    let report = Report { seed: options.seed, of, trials };
-    if let Some(file) = &options.report {
-        write(&report, file)?;
-    }
+    let mut clerk = Clerk {
+        progress: Progress { done: 0, of: left.bugs.len(), bar: is_watched() },
+        report: known,
+        catalogue: &whole,
+        file: options.report.as_deref(),
+    };
+    run(&left, &tree, &cargo, &mut clerk)?;
+    let report = clerk.report.only(&catalogue);
     println!("\n{}", report.to_markdown());
     conclude(&report, started.elapsed());
     Ok(report)
-}
-
-fn write(report: &Report, file: &Path) -> Result<(), Failure> {
-    std::fs::write(file, report.to_json())?;
-    std::fs::write(file.with_extension("md"), report.to_markdown())?;
-    Ok(())
 }
 
 fn conclude(report: &Report, took: Duration) {
@@ -110,12 +114,15 @@ struct Arguments {
     seed: u64,
     report: Option<PathBuf>,
     folder: PathBuf,
+    resume: bool,
     list: bool,
 }
 
 impl Arguments {
     fn parse(arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let (lists, arguments): (Vec<_>, Vec<_>) = arguments.partition(|name| name == "--list");
+        let (flags, arguments): (Vec<_>, Vec<_>) =
+            arguments.partition(|name| ["--list", "--resume"].contains(&name.as_str()));
+        let has = |flag: &str| flags.iter().any(|name| name == flag);
         let options = Options::parse(arguments.into_iter(), &OPTIONS)?;
         let names = |name: &str| -> Vec<String> {
             let names = options.text(name).into_iter().flat_map(|text| text.split(','));
@@ -132,8 +139,19 @@ impl Arguments {
                 Some(folder) => std::path::absolute(folder)?,
                 None => std::env::current_dir()?.join(target).join("bite"),
             },
-            list: !lists.is_empty(),
+            resume: has("--resume"),
+            list: has("--list"),
         })
+    }
+
+    /// What the report has that is there already.
+    fn known(&self, catalogue: &Catalogue) -> Result<Report, Failure> {
+        let empty = Report { of: catalogue.bugs.len(), ..Report::default() };
+        let Some(file) = self.report.as_ref().filter(|file| file.exists()) else {
+            return Ok(empty);
+        };
+        let report = Report::read(&std::fs::read_to_string(file)?, catalogue);
+        report.map_err(|error| format!("{}: {error}", file.display()).into())
     }
 }
 
@@ -151,23 +169,38 @@ impl Progress {
     }
 }
 
-impl Observer for Progress {
+/// Tells how far it is, and keeps the report.
+struct Clerk<'a> {
+    progress: Progress,
+    report: Report,
+    catalogue: &'a Catalogue,
+    file: Option<&'a Path>,
+}
+
+impl Observer for Clerk<'_> {
     fn passed(&mut self, suite: &str, took: Duration) {
-        self.line(&format!("{suite} passes without a bug, {:.1} s", took.as_secs_f64()));
+        let seconds = took.as_secs_f64();
+        self.progress.line(&format!("{suite} passes without a bug, {seconds:.1} s"));
     }
 
     fn begins(&mut self, bug: &Bug) {
-        if self.bar {
-            let bar = bar(self.done as u64, self.of as u64);
-            print!("\r\x1b[K{bar} {}/{} {}", self.done, self.of, bug.name);
+        let Progress { done, of, bar: is_bar } = self.progress;
+        if is_bar {
+            print!("\r\x1b[K{} {done}/{of} {}", bar(done as u64, of as u64), bug.name);
             let _ = std::io::stdout().flush();
         }
     }
 
-    fn tried(&mut self, trial: &Trial) {
-        self.done += 1;
-        let (by, tests) = told(&trial.verdict);
-        let (done, of, took) = (self.done, self.of, trial.took.as_secs_f64());
-        self.line(&format!("{done}/{of} {}: {by} ({tests} tests, {took:.1} s)", trial.bug.name));
+    fn tried(&mut self, trial: Trial) -> Result<(), Failure> {
+        self.progress.done += 1;
+        let Progress { done, of, .. } = self.progress;
+        let ((suite, tests), took) = (told(&trial.verdict), trial.took.as_secs_f64());
+        self.progress
+            .line(&format!("{done}/{of} {}: {suite}: {tests} ({took:.1} s)", trial.bug.name));
+        self.report.put(trial, self.catalogue);
+        let Some(file) = self.file else { return Ok(()) };
+        std::fs::write(file, self.report.to_json())?;
+        std::fs::write(file.with_extension("md"), self.report.to_markdown())?;
+        Ok(())
     }
 }
