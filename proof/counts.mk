@@ -1,16 +1,24 @@
 # How much each proof does: in `make test`, and when it is called by its own name. Lowering one needs
 # a decision record in docs/adr/.
 
-# Steps of stores against a naive model. The gate runs a million in memory and 100,000 on each other store
-# as ordinary tests, and so many behind a pooler.
+# Steps of stores against a naive model: of the embedded one in memory; on disk, on PostgreSQL and on
+# Redis; of the model against itself. In the gate these are ordinary tests, in whose files they stand once
+# more: a test holds that they are the same. And so many behind a pooler.
 SIM_STEPS_short     = 1000000
 SIM_STEPS_long      = 100000000
+STORE_STEPS_short   = 100000
+MODEL_STEPS_short   = 200000
 POOLER_STEPS_short  = 10000
 POOLER_STEPS_long   = 100000
 
-# Kills of a process that holds the embedded store; of servers that share a database, and their tasks.
+# Kills of a process that holds the embedded store, and of one that has many tasks, whose time to be
+# ready again is judged; of servers that share a database, and their tasks.
 CRASH_RESTARTS_short = 200
 CRASH_RESTARTS_long  = 10000
+READY_RESTARTS_short = 50
+READY_RESTARTS_long  = 1000
+READY_TASKS_short    = 100000
+READY_TASKS_long     = 100000
 CRASH_SERVERS_short  = 30
 CRASH_SERVERS_long   = 1000
 CRASH_TASKS_short    = 5000
@@ -47,9 +55,9 @@ SLOW_IDLE_long      = 15000
 SLOW_DRIPPING_short = 1000
 SLOW_DRIPPING_long  = 3000
 
-# Bugs that are put in, of the areas named, or all of them (no number).
+# Bugs that are put in, of the areas named, or all of them (no number). What became of them is kept.
 BITE_short = --area core --sample 3 --seed 1
-BITE_long  =
+BITE_long  = --report proof/bite/report.json
 
 # Operations of the trace whose every call to the disk fails in turn, how many of these calls are tried,
 # and at how many places files are damaged.
@@ -65,5 +73,6 @@ SOAK_short = --seconds 25 --seed 1
 SOAK_long  = --lifecycles 50000000
 
 # Inputs that nobody would send: the same ones each time, or others for so long on each target.
-FUZZ_short = --seed 6
+FUZZ_short = --seed 6 --inputs \
+	token=200000,record=150000,store=60,body=5000,query=3000,raw=2000,socket=1000,config=60,flag=60
 FUZZ_long  = --seconds 600

@@ -14,16 +14,16 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 pub struct Progress {
     name: &'static str,
     what: &'static str,
-    of: u64,
+    of: Option<u64>,
     bar: bool,
     shown_at: Instant,
 }
 
 impl Progress {
-    /// Of the proof `name`, which does so much of `what`.
-    pub fn new(name: &'static str, what: &'static str, of: u64) -> Self {
+    /// Of the proof `name`, which does so much of `what`, if that is known.
+    pub fn new(name: &'static str, what: &'static str, of: impl Into<Option<u64>>) -> Self {
         let bar = std::io::stdout().is_terminal();
-        Self { name, what, of: of.max(1), bar, shown_at: Instant::now() }
+        Self { name, what, of: of.into(), bar, shown_at: Instant::now() }
     }
 
     /// So much is done; `more` says how it goes.
@@ -33,10 +33,12 @@ impl Progress {
             return;
         }
         self.shown_at = Instant::now();
+        let far = of.map_or_else(|| done.to_string(), |of| format!("{done}/{of}"));
         if self.bar {
-            print!("\r{} {done}/{of} {what}{more}\x1b[K", bar(done, of));
+            let bar = of.map_or_else(String::new, |of| bar(done, of) + " ");
+            print!("\r{bar}{far} {what}{more}\x1b[K");
         } else {
-            println!("{name}: {done}/{of} {what}{more}");
+            println!("{name}: {far} {what}{more}");
         }
         let _ = std::io::stdout().flush();
     }

@@ -8,9 +8,9 @@
 //! 1 if one was not, and with 2 if the test itself could not run. Started as `proof faults child PART`
 //! it is one of the processes that try points.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::json;
@@ -19,6 +19,7 @@ use tasklane_proof::faults::disk_error::{self, Trace};
 use tasklane_proof::faults::disk_full::{self, Full};
 use tasklane_proof::faults::{Settings, Share, Tally, end_with_the_first_panic, fast_folder};
 use tasklane_proof::options::Options;
+use tasklane_proof::terminal::Progress;
 use tasklane_proof::{Failure, exit};
 
 const OPTIONS: [&str; 10] = [
@@ -38,8 +39,6 @@ const POINTS: u64 = 400;
 
 /// What is wrong is printed up to this many lines.
 const SHOWN_MAX: usize = 20;
-/// Points between two signs of progress.
-const SHOW_EVERY: u64 = 25;
 
 pub(crate) fn prove(arguments: impl Iterator<Item = String>) -> ExitCode {
     let mut arguments = arguments.peekable();
@@ -87,11 +86,11 @@ fn test(options: &Arguments) -> Result<bool, Failure> {
         processes: options.processes,
     };
     println!("faults: {} operations, seed {}", settings.operations, settings.seed);
-    let failed = settings.fail(&progress("a disk that fails"))?;
+    let failed = watched("a disk that fails", options.points, |told| settings.fail(told))?;
     conclude("a disk that fails", &failed);
     let full = disk_full::run(&server, folder.path())?;
     conclude_full(&full);
-    let damaged = settings.damage(&progress("damaged files"))?;
+    let damaged = watched("damaged files", options.damage, |told| settings.damage(told))?;
     conclude("damaged files", &damaged);
     let wrong = failed.wrong.len() + full.wrong.len() + damaged.wrong.len();
     if let Some(file) = &options.report {
@@ -154,15 +153,17 @@ fn accuse(part: &str, wrong: &[String]) {
     }
 }
 
-/// A number that rewrites itself, on a terminal.
-fn progress(part: &'static str) -> impl Fn(u64) + Sync {
-    let shows = std::io::stdout().is_terminal();
-    move |count| {
-        if shows && count.is_multiple_of(SHOW_EVERY) {
-            print!("\r{part}: {count}\r");
-            let _ = std::io::stdout().flush();
-        }
-    }
+/// Runs a part and shows how far it is. How many points all of them are, nobody knows before.
+fn watched(
+    part: &'static str,
+    points: Option<u64>,
+    run: impl FnOnce(&(dyn Fn(u64) + Sync)) -> Result<Tally, Failure>,
+) -> Result<Tally, Failure> {
+    let progress = Mutex::new(Progress::new("faults", part, points));
+    let locked = || progress.lock().unwrap_or_else(PoisonError::into_inner);
+    let tally = run(&|count| locked().show(count, ""));
+    locked().end();
+    tally
 }
 
 struct Arguments {

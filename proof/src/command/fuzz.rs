@@ -1,18 +1,19 @@
 //! Fuzzing: inputs that nobody would send, made of real ones.
 //!
-//! `proof fuzz [--target NAME] [--inputs N | --seconds N] [--seed S] [--report FILE] [--program FILE]
-//! [--corpus FOLDER] [--keep FOLDER] [--trace FILE]`
+//! `proof fuzz [--target NAME] [--inputs N|TARGET=N,… | --seconds N] [--seed S] [--report FILE]
+//! [--program FILE] [--corpus FOLDER] [--keep FOLDER] [--trace FILE]`
 //!
-//! Without a number it is the short form. `--seconds` are those of each target. A failing input is
-//! kept in a file; `--replay FILE --target NAME` checks it again.
+//! Without a number it is the short form. `--seconds` are those of each target, and so are `--inputs`,
+//! unless they are said for every one of them. A failing input is kept in a file; `--replay FILE --target
+//! NAME` checks it again.
 //!
 //! Ends with 0 if every property held, with 1 if one did not, and with 2 if the test itself could
 //! not run.
 
-use std::io::{IsTerminal, Write};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tasklane_proof::fuzz::ground::Ground;
@@ -21,6 +22,7 @@ use tasklane_proof::fuzz::target::TARGETS;
 use tasklane_proof::fuzz::watch::note_panics;
 use tasklane_proof::fuzz::{Target, corpus};
 use tasklane_proof::options::Options;
+use tasklane_proof::terminal::Progress;
 use tasklane_proof::{Failure, exit};
 
 const OPTIONS: [&str; 10] = [
@@ -35,9 +37,6 @@ const OPTIONS: [&str; 10] = [
     "--trace",
     "--replay",
 ];
-
-/// How often progress is shown.
-const SHOW_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) fn prove(arguments: impl Iterator<Item = String>) -> ExitCode {
     exit::code("fuzz", fuzz(arguments))
@@ -64,8 +63,11 @@ fn fuzz(arguments: impl Iterator<Item = String>) -> Result<bool, Failure> {
     println!("fuzz: {} targets, seed {}", targets.len(), options.plan.seed);
     let (mut tallies, mut silent) = (Vec::new(), Vec::new());
     for target in targets {
-        let mut progress = Progress::new(target.name);
-        let tally = run(target, &mut ground, &options.plan, &mut |tally| progress.show(tally))?;
+        let of = options.plan.until.inputs(target);
+        let mut progress = Progress::new("fuzz", target.name, of);
+        let tally = run(target, &mut ground, &options.plan, &mut |tally| {
+            progress.show(tally.inputs, " inputs");
+        })?;
         progress.end();
         summarize(target.name, &tally);
         if tally.found.is_empty() && !tally.is_telling() {
@@ -98,7 +100,7 @@ impl Arguments {
         let options = Options::parse(arguments, &OPTIONS)?;
         let until = match (options.has("--inputs"), options.has("--seconds")) {
             (false, false) => Until::Short,
-            (true, _) => Until::Inputs(options.number("--inputs", 0)?),
+            (true, _) => inputs(options.text("--inputs").unwrap_or_default())?,
             (false, true) => Until::Time(Duration::from_secs(options.number("--seconds", 0)?)),
         };
         let keep = || std::env::temp_dir().join("tasklane-fuzz");
@@ -121,32 +123,24 @@ impl Arguments {
     }
 }
 
-/// A line that rewrites itself on a terminal, nothing elsewhere.
-struct Progress {
-    name: &'static str,
-    shown: Option<Instant>,
-    is_terminal: bool,
-}
-
-impl Progress {
-    fn new(name: &'static str) -> Self {
-        Self { name, shown: None, is_terminal: std::io::stdout().is_terminal() }
+/// As many of each target, or so many of one and so many of another.
+fn inputs(text: &str) -> Result<Until, Failure> {
+    if let Ok(count) = text.parse() {
+        return Ok(Until::Inputs(count));
     }
-
-    fn show(&mut self, tally: &Tally) {
-        if !self.is_terminal || self.shown.is_some_and(|shown| shown.elapsed() < SHOW_EVERY) {
-            return;
-        }
-        self.shown = Some(Instant::now());
-        print!("\r{}: {} inputs", self.name, tally.inputs);
-        let _ = std::io::stdout().flush();
+    let count = |name: &str| -> Option<u64> {
+        let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+        pairs.filter(|(of, _)| *of == name).next_back()?.1.parse().ok()
+    };
+    let mut counts = BTreeMap::new();
+    for Target { name, .. } in TARGETS {
+        let count = count(name).ok_or_else(|| format!("--inputs {text}: none for {name}"))?;
+        counts.insert(name, count);
     }
-
-    fn end(&self) {
-        if self.shown.is_some() {
-            print!("\r");
-        }
+    if counts.len() != text.split(',').count() {
+        return Err(format!("--inputs {text}: that is more than there is").into());
     }
+    Ok(Until::Each(counts))
 }
 
 fn summarize(name: &str, tally: &Tally) {

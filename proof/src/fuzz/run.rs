@@ -28,14 +28,35 @@ const SHRINKS_MAX: usize = 300;
 const SHRINK_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long to go on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Until {
     /// As many inputs as the target has in its short form.
     Short,
-    /// So many inputs.
+    /// So many inputs of each target.
     Inputs(u64),
+    /// So many of this one, by its name.
+    Each(BTreeMap<&'static str, u64>),
     /// So long.
     Time(Duration),
+}
+
+impl Until {
+    /// How many inputs of this target that is, where it is a number.
+    pub fn inputs(&self, target: &Target) -> Option<u64> {
+        match self {
+            Self::Short => Some(target.short),
+            Self::Inputs(count) => Some(*count),
+            Self::Each(counts) => counts.get(target.name).copied(),
+            Self::Time(_) => None,
+        }
+    }
+
+    fn is_over(&self, target: &Target, number: u64, began: Instant) -> bool {
+        match self {
+            Self::Time(span) => began.elapsed() >= *span,
+            _ => number >= self.inputs(target).unwrap_or(0),
+        }
+    }
 }
 
 /// What to do.
@@ -116,11 +137,7 @@ pub fn run(
     let mut runner = Runner::new(target, ground, plan);
     let began = Instant::now();
     for number in 0.. {
-        let is_over = match plan.until {
-            Until::Short => number >= target.short,
-            Until::Inputs(count) => number >= count,
-            Until::Time(span) => began.elapsed() >= span,
-        };
+        let is_over = plan.until.is_over(target, number, began);
         // What once broke something is looked at each time.
         if (is_over && number >= known) || runner.tally.found.len() >= FAILURES_MAX {
             break;

@@ -23,8 +23,9 @@ const DRAINERS: usize = 48;
 const DRAINERS_OF_DATABASE: usize = 10;
 /// Tasks that one of them claims at once.
 const CLAIM_TASKS: usize = 16;
-/// What has not ended after this long is stuck.
+/// What has not ended after this long is stuck, and so much longer for each task there is.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
+const DRAIN_EACH_MAX: Duration = Duration::from_millis(1);
 const DRAIN_PAUSE: Duration = Duration::from_millis(2);
 /// Tasks of one submission of a fill.
 const FILL_TASKS: u64 = 1_000;
@@ -91,6 +92,8 @@ fn drain(place: &Place, store: &Arc<dyn Store>, history: &Mutex<History>) -> Res
         Place::Folder(_) => (DRAINERS, DRAIN_MAX),
         Place::Postgres(_) | Place::Redis(_) => (DRAINERS_OF_DATABASE, DRAIN_MAX * 20),
     };
+    let live = u32::try_from(content::live(store)?).unwrap_or(u32::MAX);
+    let drain_max = drain_max + DRAIN_EACH_MAX * live;
     std::thread::scope(|scope| {
         let drainers: Vec<_> = (0..drainers)
             .map(|connection| scope.spawn(move || drain_some(direct, connection, drained)))

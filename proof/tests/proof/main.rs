@@ -1,6 +1,7 @@
 //! The proofs themselves, in small.
 
 mod bite;
+mod counts;
 mod crash;
 mod faults;
 mod name;
