@@ -24,10 +24,11 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether a call of this kind has to wait for one that was made before it. Claims pass over what
     /// others of them hold, but lock their workers: who would wait for such a lock waits here, where
-    /// no time runs out.
+    /// no time runs out. A claim that comes with settles goes past submissions: one that is held up
+    /// would hold up results.
     fn waits_for(&self, earlier: &Self) -> bool {
         match (self, earlier) {
-            (Self::Claim(..), Self::Submit) => true,
+            (Self::Claim(own, _), Self::Submit) => own.is_empty(),
             (Self::Claim(_, own), Self::Claim(_, others)) if !own.is_disjoint(others) => true,
             (
                 Self::Execute(own) | Self::Claim(own, _),
@@ -114,5 +115,21 @@ mod tests {
         assert!(first.is_free() && !again.is_free() && other.is_free());
         drop(first);
         assert!(again.is_free());
+    }
+
+    #[test]
+    fn of_what_comes_behind_a_submission_only_a_claim_alone_waits() {
+        let id =
+            TaskId::from_bytes([0, 0, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+        let tasks = || HashSet::from([id]);
+        let turns = Turns::default();
+        let submission = turns.take(Kind::Submit);
+        let alone = turns.take(Kind::Claim(HashSet::new(), HashSet::new()));
+        let settles = turns.take(Kind::Execute(tasks()));
+        drop(settles);
+        let both = turns.take(Kind::Claim(tasks(), HashSet::new()));
+        assert!(!alone.is_free() && both.is_free());
+        drop(submission);
+        assert!(alone.is_free());
     }
 }

@@ -14,3 +14,4 @@ mod refusals;
 mod requests;
 mod servers;
 mod tls;
+mod together;
