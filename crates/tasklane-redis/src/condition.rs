@@ -14,11 +14,17 @@ const VERSION_MIN: (u32, u32) = (7, 0);
 /// The first version that tells when its file was synced.
 const VERSION_WAITAOF: (u32, u32) = (7, 2);
 
+/// The settings that matter.
+const SETTINGS: [&str; 5] =
+    ["maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "no-appendfsync-on-rewrite"];
+
 /// What a look found.
 #[derive(Debug, Default)]
 pub(crate) struct Condition {
     /// Why nothing may be written here, and what to set.
     pub(crate) refused: Option<String>,
+    /// Whether that is because another server should be written to.
+    pub(crate) is_replica: bool,
     /// What should be looked at, but does not stop anything.
     pub(crate) warnings: Vec<String>,
     /// What the answer to a write waits for.
@@ -40,7 +46,7 @@ pub(crate) async fn look(link: &Link, mode: Mode, replicas: u32) -> Result<Condi
     if info.get("role").is_some_and(|role| role == "slave") {
         let text =
             "this server is a replica, which takes no writes: give the address of its primary";
-        condition.refused = Some(text.into());
+        (condition.refused, condition.is_replica) = (Some(text.into()), true);
         return Ok(condition);
     }
     match settings(link).await {
@@ -82,11 +88,21 @@ fn judge(
     if mode == Mode::Fast {
         return;
     }
+    // Then Redis does not sync while a child of it saves or rewrites, not even with `always`.
+    let pauses = of("no-appendfsync-on-rewrite") == "yes";
     match (of("appendonly"), of("appendfsync")) {
-        ("yes", "always") => {}
+        ("yes", "always") if !pauses => {}
         // A newer server tells when its file was synced, so a slower pace is as safe.
-        ("yes", "everysec") if version >= VERSION_WAITAOF => {
+        ("yes", "always" | "everysec") if version >= VERSION_WAITAOF => {
             condition.wait = Wait::File { replicas: 0 };
+        }
+        ("yes", "always") => {
+            condition.refused = Some(
+                "no-appendfsync-on-rewrite is yes: while the file is rewritten, an answered write \
+                 could be lost with the machine. Set no-appendfsync-on-rewrite no, or choose \
+                 durability = \"none\""
+                    .into(),
+            );
         }
         ("yes", pace) => {
             condition.refused = Some(format!(
@@ -120,12 +136,7 @@ async fn information(link: &Link) -> Result<HashMap<String, String>, Fault> {
 /// The settings that matter; `None` where they are not shown to us.
 async fn settings(link: &Link) -> Option<HashMap<String, String>> {
     let mut command = redis::cmd("CONFIG");
-    command
-        .arg("GET")
-        .arg("maxmemory")
-        .arg("maxmemory-policy")
-        .arg("appendonly")
-        .arg("appendfsync");
+    command.arg("GET").arg(&SETTINGS);
     let pairs = value::pairs(link.send(Way::Writing, &command).await.ok()?).ok()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Some(pairs.iter().map(|(name, value)| (text(name), text(value))).collect())
@@ -141,9 +152,8 @@ fn version(text: &str) -> (u32, u32) {
 mod tests {
     use super::*;
 
-    fn judged(mode: Mode, version: (u32, u32), set: [&str; 4]) -> Condition {
-        let names = ["maxmemory", "maxmemory-policy", "appendonly", "appendfsync"];
-        let settings = names.into_iter().zip(set).map(|(n, v)| (n.to_owned(), v.to_owned()));
+    fn judged<const N: usize>(mode: Mode, version: (u32, u32), set: [&str; N]) -> Condition {
+        let settings = SETTINGS.into_iter().zip(set).map(|(n, v)| (n.to_owned(), v.to_owned()));
         let mut condition = Condition::default();
         judge(&settings.collect(), version, mode, &mut condition);
         condition
@@ -179,6 +189,18 @@ mod tests {
         let condition = judged(Mode::Durable, (7, 2), set);
         assert_eq!((condition.refused, condition.wait), (None, Wait::File { replicas: 0 }));
         assert!(judged(Mode::Durable, (7, 2), ["0", "noeviction", "yes", "no"]).refused.is_some());
+    }
+
+    #[test]
+    fn a_server_that_does_not_sync_while_it_rewrites_is_asked_when_it_did_or_refused() {
+        let set = ["0", "noeviction", "yes", "always", "yes"];
+        let refused = judged(Mode::Durable, (7, 0), set).refused;
+        assert!(refused.is_some_and(|text| text.contains("no-appendfsync-on-rewrite no")));
+        assert!(judged(Mode::Fast, (7, 0), set).refused.is_none());
+        let condition = judged(Mode::Durable, (7, 2), set);
+        assert_eq!((condition.refused, condition.wait), (None, Wait::File { replicas: 0 }));
+        let condition = judged(Mode::Durable, (7, 2), ["0", "noeviction", "yes", "always", "no"]);
+        assert_eq!((condition.refused, condition.wait), (None, Wait::Nothing));
     }
 
     #[test]

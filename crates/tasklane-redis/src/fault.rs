@@ -1,5 +1,6 @@
 //! What stops a call.
 
+use redis::RedisError;
 use tasklane_core::lifecycle::Illegal;
 use tasklane_store::StoreError;
 use tasklane_store::codec::Damaged;
@@ -42,4 +43,25 @@ impl From<Illegal> for Fault {
 /// Says of a task what is wrong with it.
 pub(crate) fn corrupt(id: tasklane_core::TaskId, problem: &str) -> Fault {
     Fault::Corrupt(format!("task {id} is {problem}"))
+}
+
+/// A command that changes nothing failed.
+pub(crate) fn refused(error: &RedisError) -> StoreError {
+    StoreError::Unavailable(format!("Redis: {error}"))
+}
+
+/// A write failed. Where Redis refused it before it began, nothing was written; where no answer
+/// came, nobody knows; where it stopped half way, the store contradicts itself.
+pub(crate) fn unwritten(error: &RedisError) -> StoreError {
+    let text = format!("Redis: {error}");
+    match error.code() {
+        Some("OOM") => StoreError::Full(text),
+        Some(
+            "READONLY" | "MISCONF" | "NOREPLICAS" | "LOADING" | "BUSY" | "CLUSTERDOWN" | "TRYAGAIN"
+            | "MASTERDOWN" | "NOPERM" | "NOAUTH" | "WRONGPASS" | "MOVED" | "ASK" | "NOSCRIPT",
+        ) => StoreError::Unavailable(text),
+        Some(_) => StoreError::Corrupt(format!("a write stopped half way: {text}")),
+        None if error.is_connection_refusal() => StoreError::Unavailable(text),
+        None => StoreError::OutcomeUnknown(text),
+    }
 }

@@ -115,6 +115,18 @@ impl Line {
         }
     }
 
+    /// Leaves a server that is no longer the right one: the next call makes another connection, after
+    /// a moment, because it may lead to the same.
+    pub(crate) fn leave(&self, why: StoreError) {
+        let mut slot = self.slot();
+        (slot.open, slot.failures, slot.failed) = (None, 1, Some((Instant::now(), why)));
+    }
+
+    /// Which connection is open.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.slot().open.as_ref().map(|open| open.number)
+    }
+
     fn slot(&self) -> MutexGuard<'_, Slot> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -12,7 +12,7 @@ use tasklane_store::StoreError;
 use crate::address::Address;
 use crate::condition::{self, Condition};
 use crate::epoch::Past;
-use crate::fault::Fault;
+use crate::fault::{Fault, refused, unwritten};
 use crate::keys::{Key, Namespace};
 use crate::line::{Line, Open};
 use crate::options::{Mode, Options};
@@ -149,6 +149,11 @@ impl Link {
         if looked.0 != number || looked.1.warnings != condition.warnings {
             condition.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         }
+        if condition.is_replica {
+            let why = StoreError::Unavailable(condition.refused.clone().unwrap_or_default());
+            let lines = [&self.writing, &self.reading, &self.watching];
+            lines.iter().for_each(|line| line.leave(why.clone()));
+        }
         *looked = (number, condition);
         Ok(())
     }
@@ -158,10 +163,12 @@ impl Link {
         self.looked().1.refused.clone()
     }
 
-    /// Whether an answer to a write waits for anything, or may not be given, as of the last look.
+    /// Whether an answer to a write waits for anything, or may not be given, as of the last look; or
+    /// nobody has looked at this connection yet.
     pub(crate) fn waits(&self) -> bool {
         let looked = self.looked();
-        looked.1.wait != Wait::Nothing || looked.1.refused.is_some()
+        let Condition { wait, refused, .. } = &looked.1;
+        *wait != Wait::Nothing || refused.is_some() || self.writing.number() != Some(looked.0)
     }
 
     /// A connection on which may be written; an error where none may be made.
@@ -373,25 +380,4 @@ async fn send(
 fn machine_time() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
-}
-
-/// A command that changes nothing failed.
-pub(crate) fn refused(error: &RedisError) -> StoreError {
-    StoreError::Unavailable(format!("Redis: {error}"))
-}
-
-/// A write failed. Where Redis refused it before it began, nothing was written; where no answer
-/// came, nobody knows; where it stopped half way, the store contradicts itself.
-fn unwritten(error: &RedisError) -> StoreError {
-    let text = format!("Redis: {error}");
-    match error.code() {
-        Some("OOM") => StoreError::Full(text),
-        Some(
-            "READONLY" | "MISCONF" | "NOREPLICAS" | "LOADING" | "BUSY" | "CLUSTERDOWN" | "TRYAGAIN"
-            | "MASTERDOWN" | "NOPERM" | "NOAUTH" | "WRONGPASS" | "MOVED" | "ASK" | "NOSCRIPT",
-        ) => StoreError::Unavailable(text),
-        Some(_) => StoreError::Corrupt(format!("a write stopped half way: {text}")),
-        None if error.is_connection_refusal() => StoreError::Unavailable(text),
-        None => StoreError::OutcomeUnknown(text),
-    }
 }

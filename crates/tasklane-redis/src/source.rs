@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::{TcpSettings, socket2::SockRef};
@@ -16,8 +16,7 @@ use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
 use crate::address::{Address, Files, Way};
-use crate::fault::Fault;
-use crate::link::refused;
+use crate::fault::{Fault, refused};
 use crate::value;
 
 /// What a socket of this machine should hold of what is sent; the system gives as much of it as
@@ -59,7 +58,7 @@ impl Source {
     }
 
     /// Connects to the server that takes writes now. Whoever may be asked for it has a share of the
-    /// time, the way to the server included: one that is silent leaves the others theirs.
+    /// time that is left, the way to the server included: one that is silent leaves the others theirs.
     pub(crate) async fn connect(
         &self,
         config: &AsyncConnectionConfig,
@@ -71,9 +70,11 @@ impl Source {
                 clients
             }
         };
-        let share = time_max / u32::try_from(clients.len()).unwrap_or(u32::MAX).max(1);
+        let begun = Instant::now();
         let mut last = unavailable("there is nobody to ask");
-        for client in clients {
+        for (client, left) in clients.iter().zip((1..=clients.len()).rev()) {
+            let time_left = time_max.saturating_sub(begun.elapsed());
+            let share = time_left / u32::try_from(left).unwrap_or(u32::MAX);
             let connecting = self.connect_through(client, config);
             let late = |_| Err(unavailable("connecting took too long"));
             match tokio::time::timeout(share, connecting).await.unwrap_or_else(late) {
@@ -242,10 +243,8 @@ fn unavailable(text: &str) -> Fault {
 
 #[cfg(all(test, feature = "test-server"))]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
-    use crate::test_server::TestServer;
+    use crate::test_server::{TestServer, free_port};
 
     const TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -272,5 +271,26 @@ mod tests {
         }
         drop(connected);
         blocked(0).await;
+    }
+
+    #[tokio::test]
+    async fn time_that_refused_nodes_have_left_is_given_to_the_next() {
+        const REFUSED: usize = 7;
+        let server = TestServer::start(&["--cluster-enabled", "yes"]).unwrap();
+        server.command::<()>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).unwrap();
+        let mut nodes = vec![free_port().unwrap(); REFUSED];
+        nodes.push(server.port());
+        let nodes: Vec<_> = nodes.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let address = format!("redis+cluster://{}/", nodes.join(","));
+        let source = Source::new(&address.parse().unwrap(), b"any".to_vec()).unwrap();
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None);
+        server.pause().unwrap();
+        let resume = async {
+            // Later than an equal share of it would be over.
+            tokio::time::sleep(TIME_MAX / REFUSED as u32).await;
+            server.resume().unwrap();
+        };
+        let (connected, ()) = tokio::join!(source.connect(&config, TIME_MAX), resume);
+        assert!(connected.is_ok());
     }
 }

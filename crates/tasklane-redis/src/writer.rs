@@ -58,8 +58,8 @@ pub(crate) struct Writer {
     flights: VecDeque<Flight>,
     /// Calls that have to be decided again, before any others.
     again: VecDeque<Trip>,
-    /// Whether nobody knows what came of the last writes: then every group writes something, until
-    /// one write is confirmed.
+    /// Whether the last writes were not made, or nobody knows: then every group writes something,
+    /// until one write is confirmed. What writes nothing would succeed, and say that all is well.
     unconfirmed: bool,
 }
 
@@ -337,7 +337,8 @@ impl Writer {
 
     fn refuse(&mut self, group: Group, error: &StoreError) {
         self.forget();
-        self.unconfirmed |= matches!(error, StoreError::OutcomeUnknown(_));
+        self.unconfirmed |=
+            matches!(error, StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_));
         self.shared.note_trouble(Some(error.to_string()));
         group.into_iter().for_each(|call| call.answer(Err(error.clone())));
     }

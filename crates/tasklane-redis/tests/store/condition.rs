@@ -1,5 +1,7 @@
 //! What the store asks of a server before tasks are entrusted to it, and afterwards.
 
+use std::os::unix::fs::symlink;
+
 use tasklane_core::StateName;
 use tasklane_redis::test_server::TestServer;
 use tasklane_redis::{Mode, RedisStore};
@@ -79,4 +81,73 @@ fn a_file_that_is_no_longer_synced_stops_writes_until_it_is() {
 #[test]
 fn a_file_that_is_no_longer_kept_stops_writes_until_it_is() {
     is_noticed("appendonly", "no", "yes", "appendonly yes");
+}
+
+#[test]
+fn writes_that_are_refused_for_want_of_replicas_are_tried_again_until_they_are_not() {
+    let server = TestServer::start(&DURABLE).unwrap();
+    run(async {
+        let store = open(&server.address(), Mode::Durable).await;
+        configure(&server, "min-replicas-to-write", "1");
+        let refused = submit(&store).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        // What maintenance does all the time: there is nothing to be done.
+        let looked = store.overdue(10).await;
+        assert!(matches!(looked, Err(StoreError::Unavailable(_))), "{looked:?}");
+        assert!(store.status().trouble.is_some());
+        configure(&server, "min-replicas-to-write", "0");
+        store.overdue(10).await.unwrap();
+        assert_eq!(store.status().trouble, None);
+    });
+}
+
+/// Makes a server a replica of whatever is at a port; of nothing without one.
+fn demote(server: &TestServer, port: Option<u16>) {
+    let (host, port) =
+        port.map_or(("NO", "ONE".to_owned()), |port| ("127.0.0.1", port.to_string()));
+    server.command::<()>(&["REPLICAOF", host, &port]).unwrap();
+}
+
+#[test]
+fn a_server_that_becomes_a_replica_stops_writes_until_it_is_none() {
+    let (server, other) = (TestServer::start(&DURABLE).unwrap(), TestServer::start(&[]).unwrap());
+    run(async {
+        let store = open(&server.address(), Mode::Durable).await;
+        submit(&store).await.unwrap();
+        demote(&server, Some(other.port()));
+        let word = "replica";
+        until(async || store.status().trouble.is_some_and(|trouble| trouble.contains(word))).await;
+        let refused = submit(&store).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        demote(&server, None);
+        until(async || submit(&store).await.is_ok()).await;
+        assert_eq!(store.status().trouble, None);
+    });
+}
+
+#[test]
+fn a_server_that_became_a_replica_is_left_for_whatever_its_address_leads_to_now() {
+    let primary = TestServer::start(&DURABLE).unwrap();
+    let (replica, other) = (replica_of(&primary, &DURABLE), TestServer::start(&[]).unwrap());
+    let socket = |server: &TestServer| server.folder().join("socket");
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("socket");
+    symlink(socket(&primary), &path).unwrap();
+    run(async {
+        let store = open(&format!("unix://{}", path.display()), Mode::Durable).await;
+        let id = submit(&store).await.unwrap();
+        let _: u32 = primary.command(&["WAIT", "1", "60000"]).unwrap();
+        demote(&primary, Some(other.port()));
+        // A look has met it, and nothing that was written.
+        let word = "replica";
+        until(async || store.status().trouble.is_some_and(|trouble| trouble.contains(word))).await;
+        demote(&replica, None);
+        std::fs::remove_file(&path).unwrap();
+        symlink(socket(&replica), &path).unwrap();
+        until(async || submit(&store).await.is_ok()).await;
+        assert_eq!(store.status().trouble, None);
+        // Looks have followed: there is nothing any more where they were made.
+        assert!(store.get(vec![id]).await.unwrap()[0].is_some());
+        assert_eq!(store.stats().await.unwrap().total(StateName::Pending), 2);
+    });
 }

@@ -164,6 +164,34 @@ fn a_repetition_waits_for_the_file_and_a_look_that_finds_nothing_does_not() {
 }
 
 #[test]
+fn a_server_that_does_not_sync_while_it_rewrites_is_asked_whether_its_file_is_synced() {
+    let settings = [&DURABLE[..], &["--no-appendfsync-on-rewrite", "yes"]].concat();
+    let server = TestServer::start_valkey(&settings).unwrap();
+    run(async {
+        let store = open(&server.address(), Mode::Durable).await;
+        let before = calls(&server, "waitaof");
+        submit(&store).await.unwrap();
+        assert!(calls(&server, "waitaof") > before);
+    });
+}
+
+#[test]
+fn a_repetition_on_a_connection_where_nobody_has_looked_waits_as_that_server_asks() {
+    let server = TestServer::start_valkey(&DURABLE).unwrap();
+    run(async {
+        let store = open(&server.address(), Mode::Durable).await;
+        store.submit(repeatable()).await.unwrap();
+        // As on another server.
+        let _: () = server.command(&["CONFIG", "SET", "appendfsync", "everysec"]).unwrap();
+        let _: u32 = server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        let before = calls(&server, "waitaof");
+        let submitted = store.submit(repeatable()).await.unwrap().remove(0).unwrap();
+        assert!(submitted.iter().all(|task| task.replayed), "{submitted:?}");
+        assert!(calls(&server, "waitaof") > before);
+    });
+}
+
+#[test]
 fn a_replica_that_keeps_no_file_does_not_count_where_files_count() {
     let primary = TestServer::start_valkey(&["--appendonly", "yes"]).unwrap();
     let of = format!("127.0.0.1 {}", primary.port());
