@@ -176,7 +176,8 @@ fn page(run: &Run) -> String {
     let mut text = format!("# Tasklane beside others\n\n{}\n", run.made("bench/peers/run"));
     text.push_str(
         "\nIn each round all take turns on one Redis (`appendfsync always`) and one PostgreSQL (as it is installed, \
-         `synchronous_commit` on), reached by sockets; Tasklane's server is reached by TCP. Payloads of 100 bytes, handlers that do \
+         `synchronous_commit` on, except for `shared_buffers=64MB`, `autovacuum_naptime=5s`, `max_connections=200`, \
+         `max_locks_per_transaction=256` and the locale C), reached by sockets; Tasklane's server is reached by TCP. Payloads of 100 bytes, handlers that do \
          nothing. A figure is the median, with the least and the most over the rounds in brackets. Pick-up is \
          from the call that submits to the begin of the handler, at 200 a second.\n\n",
     );
