@@ -22,4 +22,5 @@ mod restart;
 mod sentinel;
 mod several;
 mod together;
+mod traffic;
 mod work;

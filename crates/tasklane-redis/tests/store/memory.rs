@@ -1,9 +1,9 @@
 //! Memory that is full, and scripts that are forgotten, under load.
 
-use tasklane_core::{NewTask, Policies, StateName, TaskType};
+use tasklane_core::{Command, Intent, NewTask, Policies, Retention, StateName, TaskType};
 use tasklane_redis::Mode;
 use tasklane_redis::test_server::TestServer;
-use tasklane_store::{Store, StoreError, Submission};
+use tasklane_store::{Leases, Prune, Renewal, Store, StoreError, Submission};
 
 use crate::work::{claim, completion, open, run, submit, tasks, token, worker};
 
@@ -33,6 +33,34 @@ fn a_server_without_memory_takes_no_tasks_but_lets_them_end() {
         let stats = store.stats().await.unwrap();
         let counts = [StateName::Completed, StateName::Pending].map(|state| stats.total(state));
         assert_eq!((counts, store.check().await.unwrap()), ([2, 1], vec![]));
+    });
+}
+
+#[test]
+fn a_server_without_memory_renews_leases_cancels_and_removes_what_is_kept_no_longer() {
+    let server = TestServer::start(&["--maxmemory-policy", "noeviction"]).unwrap();
+    let set = |value| server.command::<()>(&["CONFIG", "SET", "maxmemory", value]).unwrap();
+    run(async {
+        let store = open(&server.address(), Mode::Fast).await;
+        let worker = worker(&store).await;
+        for _ in 0..2 {
+            submit(&store).await.unwrap();
+        }
+        let held = claim(&store, worker, 1).await.remove(0);
+        let waiting = submit(&store).await.unwrap();
+        set("1");
+        let renewal = Renewal { worker, leases: Leases::All, health: None };
+        let renewed = store.renew(vec![renewal]).await.unwrap().remove(0).unwrap();
+        assert_eq!((renewed.held, renewed.lost), (1, vec![]));
+        let cancel = |task| Command { task, intent: Intent::Cancel };
+        let cancelled = store.execute(vec![cancel(waiting), cancel(held.task.id)]).await.unwrap();
+        let states: Vec<_> = cancelled.into_iter().map(|changed| changed.unwrap().state).collect();
+        assert_eq!(states, [StateName::Cancelled, StateName::Running]);
+        let at_once = Prune { retention: Retention::NOTHING, ..Prune::default() };
+        let pruned = store.prune(at_once).await.unwrap();
+        assert_eq!(pruned.tasks.iter().sum::<u64>(), 1);
+        assert!(store.get(vec![waiting]).await.unwrap()[0].is_none());
+        assert_eq!(store.check().await.unwrap(), []);
     });
 }
 

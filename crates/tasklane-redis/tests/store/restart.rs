@@ -10,7 +10,7 @@ use tasklane_redis::{Mode, Options, RedisStore};
 use tasklane_store::conformance::ManualClock;
 use tasklane_store::{Cursor, Store, StoreError, Submission};
 
-use crate::sentinel::{self, Told, judge, produce};
+use crate::traffic::{self, Told, judge, produce};
 use crate::work::{DURABLE, claim, completion, open, options, run, submit, token, until, worker};
 
 fn again(server: &TestServer) {
@@ -120,16 +120,14 @@ fn what_was_answered_is_there_though_redis_is_killed_with_several_writes_under_w
         let kill = async {
             for _ in 0..5 {
                 // Long enough alone that it knows what is there, and sends writes behind one another.
-                for _ in 0..20 {
-                    told.some_more().await;
-                }
+                told.more(400).await;
                 again(&server);
             }
-            told.some_more().await;
+            told.more(20).await;
             told.end();
         };
         let produce = async || produce(&store, &told, 40).await;
-        let work = async || sentinel::work(&store, &told, 40).await;
+        let work = async || traffic::work(&store, &told, 40).await;
         tokio::join!(kill, produce(), produce(), produce(), produce(), work(), work(), work());
         judge(&store, &told).await;
     });
