@@ -9,7 +9,6 @@ use tokio_util::task::TaskTracker;
 
 use super::batcher::{Verb, Verdicts};
 use super::error::EngineError;
-use super::roster::Leave;
 use super::{Engine, orphan};
 use crate::limits::WAIT_MAX;
 
@@ -32,7 +31,7 @@ pub struct Poll {
 }
 
 impl Poll {
-    fn request(&self, count: usize) -> ClaimRequest {
+    pub(super) fn request(&self, count: usize) -> ClaimRequest {
         ClaimRequest {
             worker: self.worker,
             count,
@@ -49,6 +48,15 @@ pub struct Polled {
     pub tasks: Vec<Claimed>,
     /// What it should do besides.
     pub directive: Directive,
+}
+
+/// What a settle claimed already.
+pub(super) struct First {
+    /// So many at most.
+    pub(super) asked: usize,
+    pub(super) tasks: Vec<Claimed>,
+    /// The hint that was there before it.
+    pub(super) seen: u64,
 }
 
 /// What a worker should do besides its tasks.
@@ -122,29 +130,30 @@ impl Engine {
         self.store.watch().borrow().claimable
     }
 
-    /// The same, after a settle that already claimed: `first` is what that gave, and the hint that
-    /// was there before it.
+    /// The same, after a settle that already claimed.
     pub(super) async fn poll_until(
         &self,
         poll: &Poll,
         until: Instant,
-        mut first: Option<(Vec<Claimed>, u64)>,
+        mut first: Option<First>,
     ) -> Result<Polled, EngineError> {
         loop {
-            let Leave { count, directive, spec } = self.roster.leave(poll.worker, poll.count);
+            let leave = self.roster.leave(poll.worker, poll.count, 0);
+            let (count, directive) = (leave.count, leave.directive);
             let left = until.saturating_duration_since(Instant::now());
-            let (tasks, seen) = match first.take() {
-                Some(first) => first,
+            // It asked for none where failures would have opened the breaker, but they did not count.
+            let (tasks, seen) = match first.take().filter(|first| first.asked > 0 || count == 0) {
+                Some(first) => (first.tasks, first.seen),
                 None => {
                     let seen = self.hint();
                     let asked = Instant::now();
                     let tasks = self.claims.call(poll.request(count)).await??;
                     self.metrics.claimed_within(asked.elapsed());
+                    leave.took(tasks.len());
                     (tasks, seen)
                 }
             };
             if !tasks.is_empty() || left.is_zero() {
-                self.roster.took(poll.worker, tasks.len());
                 return Ok(Polled { tasks, directive });
             }
             if count == 0 || directive != Directive::None {
@@ -157,20 +166,17 @@ impl Engine {
             let served = tokio::select! {
                 // What was handed over already must not be dropped.
                 biased;
-                served = self.parking.wait(poll.request(count), spec, seen, left) => served,
+                served = self.parking.wait(poll.request(count), leave.spec.clone(), seen, left) => {
+                    served
+                }
                 () = self.draining.cancelled() => return Ok(Polled { tasks, directive }),
             };
             if let Some(served) = served {
                 let tasks = served??;
-                self.roster.took(poll.worker, tasks.len());
-                let directive = self.roster.leave(poll.worker, poll.count).directive;
+                leave.took(tasks.len());
+                let directive = self.roster.directive(poll.worker);
                 return Ok(Polled { tasks, directive });
             }
         }
-    }
-
-    /// Claims that a poll may make right now, for a settle that carries a poll.
-    pub(super) fn request_now(&self, poll: &Poll) -> ClaimRequest {
-        poll.request(self.roster.leave(poll.worker, poll.count).count)
     }
 }

@@ -8,7 +8,7 @@ use tasklane_store::{Changed, ClaimRequest, Claimed, Direction, Store, WorkerRef
 use tokio_util::task::TaskTracker;
 
 use super::batcher::{Verb, Verdicts};
-use super::claim::{Directive, Poll, Polled};
+use super::claim::{Directive, First, Poll, Polled};
 use super::error::EngineError;
 use super::{Engine, orphan};
 use crate::limits::WAIT_MAX;
@@ -77,8 +77,12 @@ impl Engine {
         poll: Option<Poll>,
     ) -> Result<(Vec<Result<Changed, Refusal>>, Option<Polled>), EngineError> {
         let failed: Vec<bool> = commands.iter().map(is_failure).collect();
-        let claim = poll.as_ref().map(|poll| self.request_now(poll));
-        let hint = self.hint();
+        let failures = failed.iter().filter(|failed| **failed).count();
+        let failures = u32::try_from(failures).unwrap_or(u32::MAX);
+        let leave = poll.as_ref().map(|poll| self.roster.leave(worker, poll.count, failures));
+        let claim =
+            poll.as_ref().zip(leave.as_ref()).map(|(poll, leave)| poll.request(leave.count));
+        let seen = self.hint();
         let (changed, claimed) = self.settles.call(Turn { commands, claim }).await?;
         for (verdict, failed) in changed.iter().zip(failed) {
             let Ok(changed) = verdict else { continue };
@@ -89,11 +93,17 @@ impl Engine {
                 self.note_settled(worker, failed);
             }
         }
-        let (Some(poll), Some(claimed)) = (poll, claimed) else { return Ok((changed, None)) };
+        let (Some(poll), Some(leave), Some(claimed)) = (poll, leave, claimed) else {
+            return Ok((changed, None));
+        };
         let polled = match claimed {
             Ok(tasks) => {
                 let until = Instant::now() + poll.wait.min(WAIT_MAX);
-                let polled = self.poll_until(&poll, until, Some((tasks, hint))).await;
+                leave.took(tasks.len());
+                let first = First { asked: leave.count, tasks, seen };
+                // What it did not take is there for what follows.
+                drop(leave);
+                let polled = self.poll_until(&poll, until, Some(first)).await;
                 // The results are settled: they must be told, whatever became of the poll.
                 polled.unwrap_or_else(|error| {
                     let gone = matches!(error, EngineError::Worker(_));

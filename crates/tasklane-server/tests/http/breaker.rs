@@ -60,6 +60,49 @@ fn five_consecutive_failures_stop_the_flow_for_a_minute_then_three_are_tried() {
     assert_eq!(worker.poll(5).len(), 1);
 }
 
+/// Tells of failures and asks for more in one call; gives what came.
+fn fail_and_poll(worker: &Worker<'_>, failing: &[Held], count: u32) -> Vec<Held> {
+    let failed = json!({"status": "failed", "error": {"message": "x"}});
+    let results: Vec<_> = failing.iter().map(|held| held.report(failed.clone())).collect();
+    let poll = json!({"available_capacity": count});
+    let reply = worker.call("result", &json!({"results": results, "poll": poll}));
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.json()["tasks"].as_array().unwrap().iter().map(Held::from).collect()
+}
+
+#[test]
+fn the_answer_to_the_failure_that_opens_it_brings_no_more_tasks() {
+    for together in [1, 5] {
+        let site = Site::new();
+        let worker = site.worker();
+        for _ in together..5 {
+            fail(&site, &worker);
+        }
+        for _ in 0..together + 3 {
+            site.submit(json!({"max_retries": 0}));
+        }
+        let held = worker.poll(together);
+        assert!(fail_and_poll(&worker, &held, 3).is_empty(), "with {together} failures");
+        let shown = site.get(&format!("/admin/workers/{}", worker.id)).json();
+        assert_eq!((&shown["breaker"], &shown["leases"]), (&json!("open"), &json!(0)));
+    }
+}
+
+#[test]
+fn a_failure_that_does_not_count_keeps_no_tasks_back() {
+    let site = Site::new();
+    let worker = site.worker();
+    for _ in 0..4 {
+        fail(&site, &worker);
+    }
+    let gone = site.submit(json!({}));
+    let held = worker.claim_one();
+    worker.report(&held, json!({"status": "released", "delay_seconds": 60}));
+    let waiting = site.submit(json!({}));
+    let got = fail_and_poll(&worker, &[held], 5);
+    assert_eq!(got.iter().map(|held| &held.id).collect::<Vec<_>>(), [&waiting], "not {gone}");
+}
+
 #[test]
 fn a_worker_whose_tasks_run_too_long_gets_no_more_either() {
     let site = Site::new();
