@@ -346,7 +346,7 @@ fn an_unknown_task_is_not_found_on_every_route_that_names_one() {
 }
 
 #[test]
-fn an_unknown_worker_is_gone_on_every_route_that_names_one() {
+fn an_unknown_worker_is_gone_for_itself_and_not_found_for_operators() {
     let site = Site::new();
     for (verb, body) in [
         ("poll", json!({"available_capacity": 1})),
@@ -363,7 +363,7 @@ fn an_unknown_worker_is_gone_on_every_route_that_names_one() {
     }
     for verb in ["pause", "resume", "drain"] {
         let reply = site.send("POST", &format!("/admin/workers/{UNKNOWN}/{verb}"), &[], b"");
-        reply.refused(410, "worker-gone");
+        reply.refused(404, "not-found");
     }
     site.get(&format!("/admin/workers/{UNKNOWN}")).refused(404, "not-found");
 }

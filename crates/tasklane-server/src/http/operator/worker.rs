@@ -88,7 +88,9 @@ pub(crate) async fn get_worker(
 #[utoipa::path(post, path = "/workers/{id}/pause", tag = "operators",
     params(("id" = String, Path, description = "The worker")),
     responses((status = 200, description = "The worker", body = wire::Worker),
-        (status = 410, description = "It is dead, or was never known", body = wire::Problem,
+        (status = 404, description = "It is not known", body = wire::Problem,
+            content_type = "application/problem+json"),
+        (status = 410, description = "It was declared dead", body = wire::Problem,
             content_type = "application/problem+json")))]
 pub(crate) async fn pause_worker(
     State(engine): App,
@@ -103,7 +105,9 @@ pub(crate) async fn pause_worker(
 #[utoipa::path(post, path = "/workers/{id}/resume", tag = "operators",
     params(("id" = String, Path, description = "The worker")),
     responses((status = 200, description = "The worker", body = wire::Worker),
-        (status = 410, description = "It is dead, or was never known", body = wire::Problem,
+        (status = 404, description = "It is not known", body = wire::Problem,
+            content_type = "application/problem+json"),
+        (status = 410, description = "It was declared dead", body = wire::Problem,
             content_type = "application/problem+json")))]
 pub(crate) async fn resume_worker(
     State(engine): App,
@@ -118,7 +122,9 @@ pub(crate) async fn resume_worker(
 #[utoipa::path(post, path = "/workers/{id}/drain", tag = "operators",
     params(("id" = String, Path, description = "The worker")),
     responses((status = 200, description = "The worker", body = wire::Worker),
-        (status = 410, description = "It is dead, or was never known", body = wire::Problem,
+        (status = 404, description = "It is not known", body = wire::Problem,
+            content_type = "application/problem+json"),
+        (status = 410, description = "It was declared dead", body = wire::Problem,
             content_type = "application/problem+json")))]
 pub(crate) async fn drain_worker(
     State(engine): App,
@@ -143,11 +149,8 @@ async fn direct(
     Ok(respond::written(engine, StatusCode::OK, &shown(&worker, breaker)))
 }
 
-/// A worker that also takes what is out of reach is somebody else's too.
+/// The worker must be known; one that also takes what is out of reach is somebody else's too.
 async fn must_direct(engine: &Engine, caller: &Caller, id: WorkerId) -> Result<(), Refused> {
-    if caller.reach.is_everything() {
-        return Ok(());
-    }
     let (worker, _) = engine.worker(id).await?;
     let selection = &worker.spec.selection;
     if caller.reach.holds_all_for(selection) {

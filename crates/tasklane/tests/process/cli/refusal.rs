@@ -43,7 +43,7 @@ fn every_sort_of_failure_has_its_code_and_says_what_to_do() {
         (&["workers", NOBODY], 3, &["no such worker"]),
         (&["keys", "revoke", "tl_0123456789ab", "--yes"], 3, &["404"]),
         (&["check", "--store", "sqlite:nowhere"], 3, &["there is no store"]),
-        (&["drain", NOBODY], 3, &["→ tasklane workers lists those", "410 worker-gone"]),
+        (&["drain", NOBODY], 3, &["no such worker", "404 not-found"]),
         (&["queues", "show", "nowhere"], 3, &["404"]),
         // Nobody is there.
         (
