@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::shape;
 use super::value::{PriorityWord, Seconds, StateWord, TaskIdText, Time, WorkerIdText};
+use super::{shape, submit};
 
 /// Which tasks are meant; what is absent excludes nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
@@ -28,7 +28,11 @@ pub struct TaskFilter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<WorkerIdText>,
     /// With all of these labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "submit::optional_labels"
+    )]
     pub metadata: Option<BTreeMap<Box<str>, Box<str>>>,
     /// Created at or after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,7 +144,11 @@ pub struct UpdateTask {
     #[serde(alias = "run_at", skip_serializing_if = "Option::is_none")]
     pub scheduled_at: Option<Time>,
     /// All labels anew.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "submit::optional_labels"
+    )]
     pub metadata: Option<BTreeMap<Box<str>, Box<str>>>,
 }
 

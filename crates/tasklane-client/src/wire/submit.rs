@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::shape;
@@ -112,6 +112,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for Labels<'a> {
         }
         deserializer.deserialize_map(Map)
     }
+}
+
+/// Reads labels to keep, or nothing.
+pub(super) fn optional_labels<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromIterator<(Box<str>, Box<str>)>,
+{
+    let read = Option::<Labels<'de>>::deserialize(deserializer)?;
+    let own = |(name, value): (Cow<'de, str>, Cow<'de, str>)| (name.into(), value.into());
+    Ok(read.map(|Labels(labels)| labels.into_iter().map(own).collect()))
 }
 
 /// Backoff between attempts; what is absent has its default.

@@ -260,6 +260,8 @@ fn classify(message: &str) -> (problem::Kind, &'static str) {
         (problem::VALIDATION_FAILED, "unknown-field")
     } else if begins("missing field") {
         (problem::VALIDATION_FAILED, "missing-field")
+    } else if is_huge(message) {
+        (problem::OUT_OF_RANGE, "out-of-range")
     } else if begins("invalid type") {
         (problem::VALIDATION_FAILED, "wrong-type")
     } else if begins(wire::OUT_OF_RANGE)
@@ -270,6 +272,17 @@ fn classify(message: &str) -> (problem::Kind, &'static str) {
     } else {
         (problem::VALIDATION_FAILED, "malformed")
     }
+}
+
+/// Whether a number stands where a smaller one is expected: beyond 64 bits it is read as broken.
+fn is_huge(message: &str) -> bool {
+    let found = message.strip_prefix("invalid type: floating point `");
+    let Some((number, expected)) = found.and_then(|found| found.split_once("`, expected ")) else {
+        return false;
+    };
+    let is_number = matches!(expected, "u8" | "u16" | "u32" | "u64" | "usize")
+        || expected.contains("a number from");
+    is_number && number.parse().is_ok_and(|number: f64| number.abs() >= 2.0_f64.powi(63))
 }
 
 /// Messages of serde quote what they found; a value must not be echoed, nor a long name.

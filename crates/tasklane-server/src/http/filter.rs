@@ -1,7 +1,7 @@
 //! Which tasks are meant: as a query says it, and as a body does.
 
 use tasklane_client::wire;
-use tasklane_core::{Invalid, Metadata, Names, Pattern, Reach, StateName, limits};
+use tasklane_core::{Invalid, Metadata, Names, Pattern, Problem, Reach, StateName, limits};
 use tasklane_store::{Filter, PageCursor, Query};
 
 use super::problem::{self, Refused};
@@ -91,8 +91,18 @@ pub(crate) fn from_body(filter: &wire::TaskFilter, under: &str) -> Result<Filter
         created_after: filter.created_after.map(|time| time.0),
         created_before: filter.created_before.map(|time| time.0),
         in_state_before: None,
-        error: filter.error.clone(),
+        error: filter.error.as_deref().map(part_of_error).transpose().map_err(refused)?,
     })
+}
+
+/// A text to look for in errors: an empty one would be in all of them.
+fn part_of_error(text: &str) -> Result<Box<str>, Invalid> {
+    let problem = match text {
+        "" => Problem::Empty,
+        text if text.contains('\0') => Problem::Characters,
+        text => return Ok(text.into()),
+    };
+    Err(Invalid::new("error", problem))
 }
 
 /// A filter that names nothing would mean everything: too much to be meant by leaving it out.
@@ -192,6 +202,14 @@ mod tests {
         assert_eq!(query.unwrap(), body);
         assert!(at_least_one(&body).is_ok());
         assert!(at_least_one(&filter("").unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_body_does_not_look_for_what_is_in_every_error() {
+        for (error, kind) in [("", "validation-failed"), ("a\0", "invalid-characters")] {
+            let body = wire::TaskFilter { error: Some(error.into()), ..Default::default() };
+            assert_eq!(from_body(&body, "/filter").unwrap_err().kind().word, kind);
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod depth;
 mod events;
 mod forgery;
 mod heartbeat;
+mod form;
 mod kept;
 mod key;
 mod listener;

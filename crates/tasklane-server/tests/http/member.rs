@@ -1,10 +1,12 @@
-//! Members of bodies, each of a wrong type or left out, on every route of the OpenAPI document.
+//! Members of bodies, each of a wrong type, beyond its bounds, repeated or left out, on every route of
+//! the OpenAPI document.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::bad_input::{JSON, Route, with_body};
+use crate::bad_input::{JSON, with_body};
+use crate::form;
 use crate::site::Site;
 
 /// The types that a schema takes; none where it takes any.
@@ -41,20 +43,6 @@ fn wrong(taken: &BTreeSet<String>) -> Option<Value> {
     other.filter(|_| !taken.is_empty()).map(|(_, value)| value)
 }
 
-/// The forms that a body may have, each with its members.
-fn forms(document: &Value, route: &Route) -> Vec<Value> {
-    let schema = &route.operation["requestBody"]["content"]["application/json"]["schema"];
-    let follow = |schema: &Value| match schema["$ref"].as_str() {
-        Some(reference) => document.pointer(&reference[1..]).unwrap().clone(),
-        None => schema.clone(),
-    };
-    let schema = follow(schema);
-    match schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
-        Some(forms) => forms.iter().map(follow).collect(),
-        None => vec![schema],
-    }
-}
-
 #[test]
 fn a_member_of_a_wrong_type_is_refused_on_every_route_with_its_place() {
     let site = Site::new();
@@ -62,7 +50,7 @@ fn a_member_of_a_wrong_type_is_refused_on_every_route_with_its_place() {
     let head = || site.run(site.engine.feed().head());
     let (before, mut tried) = (head(), 0);
     for route in with_body(&site) {
-        for form in forms(&document, &route) {
+        for form in form::of_body(&document, &route) {
             let members = form["properties"].as_object().cloned().unwrap_or_default();
             for (name, schema) in members {
                 let Some(wrong) = wrong(&types(&document, &schema)) else { continue };
@@ -90,7 +78,7 @@ fn a_member_that_is_missing_is_named_on_every_route_that_needs_one() {
     let head = || site.run(site.engine.feed().head());
     let (before, mut tried) = (head(), 0);
     for route in with_body(&site) {
-        let forms = forms(&document, &route);
+        let forms = form::of_body(&document, &route);
         let needs = |form: &Value| form["required"].as_array().is_some_and(|it| !it.is_empty());
         if !forms.iter().all(needs) {
             continue;
@@ -106,4 +94,49 @@ fn a_member_that_is_missing_is_named_on_every_route_that_needs_one() {
     }
     assert!(tried >= 7, "only {tried} routes were tried");
     assert_eq!(head(), before, "nothing happened");
+}
+
+#[test]
+fn a_value_beyond_its_bounds_is_refused_on_every_route_with_its_place() {
+    let site = Site::new();
+    let document = site.get("/openapi.json").json();
+    let head = || site.run(site.engine.feed().head());
+    let (before, mut tried, mut wrong) = (head(), [0, 0], Vec::new());
+    for route in with_body(&site) {
+        let forms = form::of_body(&document, &route);
+        for fault in forms.iter().flat_map(|form| form::beyond(&document, form)) {
+            let body = fault.value.to_string();
+            let reply = route.send(&site, &[JSON], body.as_bytes());
+            let what = format!("{} {} {body}: {reply:?}", route.method, route.template);
+            let problem = reply.json();
+            let pointer = problem["errors"][0]["pointer"].as_str().unwrap_or_default();
+            let is_right = reply.status == 422
+                && problem["type"] == fault.kind
+                && fault.pointer.starts_with(pointer)
+                && pointer.starts_with(&format!("/{}", fault.pointer.split('/').nth(1).unwrap()));
+            if !is_right {
+                wrong.push(what);
+            }
+            tried[usize::from(fault.kind == "out-of-range")] += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {tried:?}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(tried.iter().all(|tried| *tried >= 40), "only {tried:?} were tried");
+    assert_eq!(head(), before, "nothing happened");
+}
+
+#[test]
+fn a_member_that_comes_twice_is_malformed_on_every_route_wherever_it_stands() {
+    let site = Site::new();
+    let document = site.get("/openapi.json").json();
+    let (mut tried, mut labels) = (0, 0);
+    for route in with_body(&site) {
+        let forms = form::of_body(&document, &route);
+        for body in forms.iter().flat_map(|form| form::twice(&document, form)) {
+            route.refuses(&site, &[JSON], body.as_bytes(), 400, "malformed-json");
+            tried += 1;
+            labels += usize::from(body.contains("metadata\":{"));
+        }
+    }
+    assert!(tried >= 100 && labels >= 6, "only {tried} members and {labels} labels were tried");
 }

@@ -50,6 +50,7 @@ fn members() -> Vec<(&'static str, &'static [&'static str], Value)> {
         ("Reports", &["results"], items(0, REPORTS_MAX)),
         ("TaskFilter", &["type", "queue"], pattern()),
         ("TaskFilter", &["metadata"], labels()),
+        ("TaskFilter", &["error"], json!({"minLength": 1, "pattern": r"^[^\u0000]*$"})),
         ("CancelMany", &["cursor"], cursor.clone()),
         ("Requeue", &["cursor"], cursor.clone()),
         ("Requeue", &["task_ids"], items(0, IDS_MAX)),

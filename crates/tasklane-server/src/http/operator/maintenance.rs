@@ -145,9 +145,10 @@ pub(crate) async fn back_up(
     let bytes = body::read(&engine, request).await?;
     let wanted: wire::Backup = body::parse(&bytes)?;
     let to = Path::new(&*wanted.to);
+    check_text(&wanted.to)?;
     // A store without a file says so itself, whatever the name.
     if engine.durability() != Durability::Memory {
-        check_new_file(&wanted.to)?;
+        check_new_file(to)?;
     }
     let took = engine.backup(to).await.map_err(|error| match &error {
         EngineError::Store(StoreError::Unavailable(reason)) => {
@@ -160,19 +161,27 @@ pub(crate) async fn back_up(
     Ok(respond::json(StatusCode::OK, &answer))
 }
 
+fn check_text(name: &str) -> Result<(), Refused> {
+    let invalid = problem::INVALID_CHARACTERS;
+    if name.is_empty() {
+        refused(problem::VALIDATION_FAILED, "empty", "must be the name of a file")
+    } else if name.contains('\0') {
+        refused(invalid, "invalid-characters", "contains a NUL")
+    } else {
+        Ok(())
+    }
+}
+
+fn refused(kind: problem::Kind, code: &'static str, detail: &str) -> Result<(), Refused> {
+    Err(Refused::field(kind, "/to", code, detail))
+}
+
 /// A copy gets a new file in a folder that is there. Two looks at the file system: short enough to
 /// be made here.
-fn check_new_file(name: &str) -> Result<(), Refused> {
-    let refused =
-        |kind, code: &'static str, detail: &str| Err(Refused::field(kind, "/to", code, detail));
+fn check_new_file(path: &Path) -> Result<(), Refused> {
     let failed = problem::VALIDATION_FAILED;
-    let path = Path::new(name);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if name.is_empty() {
-        refused(failed, "empty", "must be the name of a file")
-    } else if name.contains('\0') {
-        refused(problem::INVALID_CHARACTERS, "invalid-characters", "contains a NUL")
-    } else if path.file_name().is_none() || path.exists() {
+    if path.file_name().is_none() || path.exists() {
         refused(failed, "exists", "is there already; choose a new file")
     } else if path.file_name().is_some_and(|file| file.len() > FILE_NAME_BYTES_MAX) {
         refused(failed, "too-long", "names of files have at most 200 bytes")
