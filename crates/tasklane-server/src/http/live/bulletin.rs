@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tasklane_client::wire;
-use tasklane_core::{Priority, QueueName, Reach, StateName};
+use tasklane_core::{Priority, QueueName, Reach, StateName, Timestamp};
 use tasklane_store::Stats;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +19,7 @@ type Depths = [u64; Priority::COUNT];
 
 /// Tells until `stop`, while somebody listens.
 pub(crate) async fn run(engine: Arc<Engine>, stop: CancellationToken) {
-    let mut known = HashMap::new();
+    let (mut known, mut number) = (HashMap::new(), 0);
     loop {
         tokio::select! {
             () = engine.live_settings().sleep(|settings| settings.metrics_every) => {}
@@ -36,31 +37,38 @@ pub(crate) async fn run(engine: Arc<Engine>, stop: CancellationToken) {
         };
         let figures = tell_figures(&engine).await;
         let entries = entries.into_iter().chain([figures]).collect();
-        engine.bulletin().send_replace(Arc::new(Bulletin { entries }));
+        number += 1;
+        engine.bulletin().send_replace(Arc::new(Bulletin { number, entries }));
     }
 }
 
-/// What has changed since it was last told.
-fn tell_depths(stats: &Stats, known: &mut HashMap<QueueName, Depths>) -> Vec<Told> {
-    let fresh = depths(stats);
+/// All queues, with those marked that have changed since they were last told: whoever has heard of
+/// the others already is not told again.
+fn tell_depths(stats: &Stats, known: &mut HashMap<QueueName, (Depths, Bytes)>) -> Vec<Told> {
+    let mut before = std::mem::take(known);
     let mut entries = Vec::new();
-    let mut depth = |queue: &QueueName, depths: Depths| {
-        let name = Some(queue.as_str().into());
-        let data = wire::EventData { queue: name, depths: Some(depths), ..Default::default() };
-        let text = frame::text(&frame::told(QUEUE_DEPTH, stats.now, data));
-        entries.push(Told { kind: QUEUE_DEPTH, queue: Some(queue.clone()), text });
+    let mut tell = |queue: QueueName, text: Bytes, is_news: bool| {
+        entries.push(Told { is_news, kind: QUEUE_DEPTH, queue: Some(queue), text });
     };
-    for (queue, depths) in &fresh {
-        if known.get(queue) != Some(depths) {
-            depth(queue, *depths);
-        }
+    for (queue, depths) in depths(stats) {
+        let told = before.remove(&queue).filter(|(told, _)| *told == depths);
+        let is_news = told.is_none();
+        let text = told.map_or_else(|| depth(&queue, depths, stats.now), |(_, text)| text);
+        known.insert(queue.clone(), (depths, text.clone()));
+        tell(queue, text, is_news);
     }
     // A queue whose last task was removed is empty now.
-    for queue in known.keys().filter(|queue| !fresh.contains_key(*queue)) {
-        depth(queue, Depths::default());
+    for (queue, _) in before {
+        let text = depth(&queue, Depths::default(), stats.now);
+        tell(queue, text, true);
     }
-    *known = fresh;
     entries
+}
+
+fn depth(queue: &QueueName, depths: Depths, now: Timestamp) -> Bytes {
+    let name = Some(queue.as_str().into());
+    let data = wire::EventData { queue: name, depths: Some(depths), ..Default::default() };
+    frame::text(&frame::told(QUEUE_DEPTH, now, data))
 }
 
 /// Everything counted, as far as the store gives it now.
@@ -69,7 +77,7 @@ async fn tell_figures(engine: &Engine) -> Told {
     let stats = stats::gather(engine, None, &Reach::default()).await.ok().map(Box::new);
     let data = wire::EventData { throughput, stats, ..Default::default() };
     let text = frame::text(&frame::told(SYSTEM_METRICS, engine.now(), data));
-    Told { kind: SYSTEM_METRICS, queue: None, text }
+    Told { is_news: true, kind: SYSTEM_METRICS, queue: None, text }
 }
 
 fn depths(stats: &Stats) -> HashMap<QueueName, Depths> {

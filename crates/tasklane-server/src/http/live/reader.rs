@@ -56,6 +56,8 @@ pub(super) struct Reader {
     cursor_told: Instant,
     heard: Instant,
     bulletin: watch::Receiver<Arc<Bulletin>>,
+    /// The last bulletin it was told.
+    told: Option<u64>,
     _place: Place,
 }
 
@@ -88,6 +90,7 @@ impl Reader {
             cursor_told: now,
             heard: now,
             bulletin,
+            told: None,
             keys: engine.keys_changed(),
             access,
             engine,
@@ -193,7 +196,10 @@ impl Reader {
 
     fn told(&mut self) -> Vec<Frame> {
         let bulletin = Arc::clone(&self.bulletin.borrow_and_update());
-        let wanted = bulletin.entries.iter().filter(|told| self.filter.takes_told(told));
+        // Who has missed one, or is new, does not know what has stayed as it was.
+        let knows = self.told.replace(bulletin.number) == bulletin.number.checked_sub(1);
+        let told = bulletin.entries.iter().filter(|told| told.is_news || !knows);
+        let wanted = told.filter(|told| self.filter.takes_told(told));
         let frame = |told: &crate::engine::Told| Frame {
             cursor: None,
             kind: told.kind,
