@@ -211,21 +211,10 @@ fn held(lease: &Lease, facts: &Facts<'_>) -> Told {
     let (task, now) = (facts.task, facts.now);
     let worker = Some(lease.worker);
     let mut obstacles = Vec::new();
-    let silent = match facts.workers.iter().find(|(worker, _)| worker.id == lease.worker) {
-        Some((worker, _)) => now.since(worker.seen_at),
-        None => Duration::MAX,
-    };
-    if silent > facts.lease {
-        let detail = match silent {
-            Duration::MAX => {
-                "its worker is not known any more: the lease is being reclaimed".into()
-            }
-            silent => format!(
-                "its worker has not been heard of for {}: the lease is being reclaimed",
-                shown(silent)
-            ),
-        };
-        obstacles.push(Obstacle { worker, ..Obstacle::new("lease_expired", detail) });
+    if let Some((code, what)) = silence(lease, facts) {
+        // Its lease may be good for a while yet: not only signs of life renew it.
+        let detail = format!("{what}: the task is offered again when the lease ends");
+        obstacles.push(Obstacle { worker, ..Obstacle::new(code, detail) });
     }
     if let Some(asked) = lease.cancel_requested {
         let ago = shown(now.since(asked.at));
@@ -250,6 +239,18 @@ fn held(lease: &Lease, facts: &Facts<'_>) -> Told {
         }
     };
     (summary, obstacles)
+}
+
+/// Whether the holder of a lease gives no signs of life any more.
+fn silence(lease: &Lease, facts: &Facts<'_>) -> Option<(&'static str, String)> {
+    match facts.workers.iter().find(|(worker, _)| worker.id == lease.worker) {
+        Some((worker, _)) => {
+            let silent = facts.now.since(worker.seen_at);
+            let what = || format!("its worker has given no sign of life for {}", shown(silent));
+            (silent > facts.lease).then(|| ("worker_silent", what()))
+        }
+        None => Some(("worker_gone", "its worker is not known any more".into())),
+    }
 }
 
 fn ended(how: &str, reason: &str, task: &Task) -> String {

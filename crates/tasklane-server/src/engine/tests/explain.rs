@@ -183,7 +183,21 @@ fn a_running_task_tells_who_has_it_and_when_it_times_out() {
     assert!(told.summary.contains("for 6.0 s; it times out in 9 min"), "{}", told.summary);
     running.apply(&Entry { stamp: stamp(6), event: Event::CancelRequested }).unwrap();
     let told = explained(&running, &[], &QueueSettings::default());
-    assert_eq!(codes(&told), ["lease_expired", "cancel_requested"]);
+    assert_eq!(codes(&told), ["worker_gone", "cancel_requested"]);
+    assert_eq!(told.obstacles[0].worker, Some(WorkerId::from_bytes([1; 16])));
+}
+
+#[test]
+fn a_silent_worker_may_still_hold_its_lease() {
+    let mut running = task(&[]);
+    running.apply(&claimed(true)).unwrap();
+    let mut silent = worker(1, &[]);
+    silent.0.seen_at = at(-21);
+    let told = explained(&running, &[silent], &QueueSettings::default());
+    assert_eq!((codes(&told), told.obstacles[0].until), (vec!["worker_silent"], None));
+    let detail = "its worker has given no sign of life for 31.0 s: \
+        the task is offered again when the lease ends";
+    assert_eq!(told.obstacles[0].detail, detail);
 }
 
 #[test]
