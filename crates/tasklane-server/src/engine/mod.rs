@@ -41,7 +41,7 @@ mod snapshot;
 mod statistics;
 mod submit;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod token;
 mod wait;
 mod worker;

@@ -291,3 +291,7 @@ impl From<Refusal> for Refused {
 pub(crate) fn refusal_word(refusal: &Refusal) -> &'static str {
     Refused::from(refusal.clone()).kind.word
 }
+
+#[cfg(test)]
+#[path = "tests/problem.rs"]
+mod tests;

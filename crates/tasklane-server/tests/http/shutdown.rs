@@ -32,6 +32,17 @@ fn a_waiting_poll_is_answered_and_the_server_ends() {
 }
 
 #[test]
+fn who_comes_while_it_ends_is_told_so() {
+    let site = Site::new();
+    site.engine.drain();
+    for path in ["/events", "/readyz"] {
+        let reply = site.get(path);
+        reply.refused(503, "shutting-down");
+        assert_eq!(reply.header("retry-after"), Some("1"));
+    }
+}
+
+#[test]
 fn idle_connections_do_not_hold_it_up() {
     let site = Site::new();
     let idle: Vec<_> = (0..10).map(|_| site.connect()).collect();

@@ -78,3 +78,25 @@ fn it_ends_with_the_server() {
     let stored = site.run(waiting).unwrap().unwrap();
     assert_eq!(stored.task.state.name(), StateName::Pending);
 }
+
+#[test]
+fn a_look_that_waits_is_answered_when_the_task_ends() {
+    let site = Site::new();
+    let worker = site.worker();
+    let id = site.submit(json!({}));
+    let held = worker.claim_one();
+    std::thread::scope(|scope| {
+        let look = || site.get(&format!("/api/v1/tasks/{id}?wait_seconds=30"));
+        let (started, waiting) = (Instant::now(), scope.spawn(look));
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!waiting.is_finished());
+        worker.complete(&held);
+        let reply = waiting.join().unwrap();
+        assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
+        assert_eq!((reply.status, &*reply.string("/state")), (200, "completed"));
+        assert_eq!(reply.json()["result"], json!({"ok": true}));
+    });
+    let waited = site.submit(json!({}));
+    let reply = site.get(&format!("/api/v1/tasks/{waited}?wait_seconds=0.05"));
+    assert_eq!((reply.status, &*reply.string("/state")), (200, "pending"));
+}

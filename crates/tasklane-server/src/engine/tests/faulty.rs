@@ -1,8 +1,8 @@
-//! A store whose feed and keys cannot be read now and then.
+//! A store whose feed and keys cannot be read now and then, and which refuses what it is told to.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tasklane_core::lifecycle::Rules;
 use tasklane_core::{ApiKey, ApiKeyId, AuditEntry, AuditRecord, NewApiKey};
@@ -17,8 +17,10 @@ use tasklane_store::{
 };
 use tokio::sync::watch;
 
-pub(super) struct Faulty {
+pub(crate) struct Faulty {
     inner: NaiveStore,
+    /// What submissions get, if anything else than usual.
+    pub(crate) refuses: Mutex<Option<StoreError>>,
     pub(super) fails: AtomicBool,
     /// Says that it has trouble.
     pub(super) is_troubled: AtomicBool,
@@ -27,11 +29,12 @@ pub(super) struct Faulty {
 }
 
 impl Faulty {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let clock = Arc::new(ManualClock::default());
         let inner = NaiveStore::new(clock, Rules::default(), 1);
         let no = || AtomicBool::new(false);
-        Arc::new(Self { inner, fails: no(), is_troubled: no(), generous: no() })
+        let (fails, is_troubled, generous) = (no(), no(), no());
+        Arc::new(Self { inner, refuses: Mutex::default(), fails, is_troubled, generous })
     }
 
     fn unless_failing<'a, T: Send + 'a>(&self, answer: Answer<'a, T>) -> Answer<'a, T> {
@@ -58,6 +61,13 @@ impl Store for Faulty {
         self.unless_failing(self.inner.events_after(cursor, limit + more))
     }
 
+    fn submit(&self, all: Vec<Submission>) -> Each<'_, Vec<Submitted>, SubmitRefusal> {
+        match self.refuses.lock().unwrap().clone() {
+            Some(error) => Box::pin(async { Err(error) }),
+            None => self.inner.submit(all),
+        }
+    }
+
     fn status(&self) -> Status {
         let trouble = self.is_troubled.load(Ordering::Relaxed).then(|| "as it wishes".to_owned());
         Status { trouble, ..self.inner.status() }
@@ -72,7 +82,6 @@ impl Store for Faulty {
     }
 
     pass_on! {
-        fn submit(all: Vec<Submission>) -> Each<'_, Vec<Submitted>, SubmitRefusal>;
         fn claim(all: Vec<ClaimRequest>) -> Each<'_, Vec<Claimed>, WorkerRefusal>;
         fn execute(all: Vec<Command>) -> Each<'_, Changed, Refusal>;
         fn renew(all: Vec<Renewal>) -> Each<'_, Renewed, WorkerRefusal>;

@@ -7,4 +7,5 @@ mod notice;
 mod parking;
 mod readiness;
 
+pub(crate) use faulty::Faulty;
 pub(super) use notice::notice;
