@@ -127,6 +127,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     task jsonb;
     unknown text;
+    wrong text;
 BEGIN
     IF tasks IS NULL THEN
         RAISE EXCEPTION 'tasks must not be NULL' USING ERRCODE = '22004';
@@ -138,18 +139,35 @@ BEGIN
         IF jsonb_typeof(task) <> 'object' THEN
             RAISE EXCEPTION 'each of tasks must be an object' USING ERRCODE = '22023';
         END IF;
-        -- As text a list within the list would be a strange name.
-        IF jsonb_path_exists(task, 'strict $.required_capabilities[*] ? (@.type() == "array")',
-            silent => true) THEN
-            RAISE EXCEPTION 'required_capabilities must be an array of one dimension'
-                USING ERRCODE = '22023';
-        END IF;
         SELECT name INTO unknown FROM jsonb_object_keys(task) AS name
         WHERE name NOT IN ('type', 'payload', 'queue', 'priority', 'id', 'idempotency_key',
             'ordering_key', 'scheduled_at', 'delay_seconds', 'expires_at', 'timeout_seconds',
             'max_retries', 'required_capabilities', 'metadata', 'dead_letter') LIMIT 1;
         IF unknown IS NOT NULL THEN
             RAISE EXCEPTION 'a task has no member %', unknown USING ERRCODE = '22023';
+        END IF;
+        -- As text, anything would be a name.
+        SELECT format('%s must be %s', m.name, m.words) INTO wrong FROM (VALUES
+            ('type', 'a string', '{string,"null"}'::text[]),
+            ('queue', 'a string', '{string}'),
+            ('priority', 'a string or a number', '{string,number,"null"}'),
+            ('id', 'a string', '{string,"null"}'),
+            ('idempotency_key', 'a string', '{string,"null"}'),
+            ('ordering_key', 'a string', '{string,"null"}'),
+            ('scheduled_at', 'a string', '{string,"null"}'),
+            ('delay_seconds', 'a number', '{number,"null"}'),
+            ('expires_at', 'a string', '{string,"null"}'),
+            ('timeout_seconds', 'a number', '{number,"null"}'),
+            ('max_retries', 'a number', '{number,"null"}'),
+            ('required_capabilities', 'an array of strings', '{array}'),
+            ('metadata', 'an object', '{object}'),
+            ('dead_letter', 'true or false', '{boolean,"null"}')) AS m(name, words, types)
+        WHERE jsonb_typeof(task -> m.name) <> ALL (m.types)
+            OR m.name = 'required_capabilities' AND jsonb_path_exists(task,
+                'strict $.required_capabilities[*] ? (@.type() != "string")', silent => true)
+        LIMIT 1;
+        IF wrong IS NOT NULL THEN
+            RAISE EXCEPTION '%', wrong USING ERRCODE = '22023';
         END IF;
         RETURN NEXT submit(
             type => task ->> 'type',
