@@ -189,3 +189,22 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Where these tables are: no copy of them, restored anywhere, is at the same place.
+CREATE OR REPLACE FUNCTION home() RETURNS bigint LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+DECLARE
+    cluster text;
+BEGIN
+    BEGIN
+        SELECT system_identifier INTO cluster FROM pg_control_system();
+    EXCEPTION WHEN insufficient_privilege THEN
+        -- Kept from this role: then the rest has to do.
+        cluster := NULL;
+    END;
+    RETURN (SELECT hashtextextended(concat_ws(' ', cluster, d.oid, 'meta'::regclass::oid), 0)
+            FROM pg_database d WHERE d.datname = current_database());
+END
+$$;
+-- Tables that come from an older version are where they were.
+INSERT INTO meta(name, value) VALUES ('home', home())
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;

@@ -145,6 +145,13 @@ impl TestServer {
         Ok(self.address(&name))
     }
 
+    /// A copy of a database, as SQL.
+    pub fn dump(&self, database: &str) -> io::Result<Vec<u8>> {
+        let mut dump = program("pg_dump")?;
+        dump.args(["-U", "postgres", "-h"]).arg(&self.folder).args(["-d", database]);
+        Ok(run(&mut dump)?.stdout)
+    }
+
     /// Runs SQL in a database as its superuser; gives what it says.
     pub fn sql(&self, database: &str, sql: &str) -> io::Result<String> {
         let output = run(self.session(database)?.args(["-c", sql]))?;

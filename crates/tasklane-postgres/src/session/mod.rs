@@ -9,6 +9,7 @@ mod change;
 mod claim;
 mod execute;
 mod key;
+mod life;
 mod load;
 mod look;
 mod number;

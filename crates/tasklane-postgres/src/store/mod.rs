@@ -302,6 +302,7 @@ impl PostgresStore {
             trouble: Mutex::default(),
         });
         shared.find_last_id().await?;
+        shared.write(1, |session| Box::pin(async move { session.begin_life().await })).await?;
         shared.sequence_all().await?;
         let beside = [
             tokio::spawn(keep_sequencing(Arc::clone(&shared), options.look_every)),

@@ -12,6 +12,7 @@ mod network;
 mod partitions;
 mod refusals;
 mod requests;
+mod restore;
 mod servers;
 mod tls;
 mod together;
