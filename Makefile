@@ -26,7 +26,7 @@ TOOLS = $(TARGET)/test-tools
 REPORTS = $(TARGET)/reports
 report = --report $(REPORTS)/$(1).json
 
-.PHONY: test tools lint unit release postgres redis crash sim bite mutants faults net soak fuzz \
+.PHONY: test tools lint unit release postgres redis failover crash sim bite mutants faults net soak fuzz \
 	contract overload slow bench bench-core bench-http bench-growth bench-peers
 
 test: FORM = short
@@ -71,6 +71,13 @@ postgres: tools release
 redis: tools release
 	TASKLANE_TEST_STORE=redis cargo test --workspace --all-features --locked --test http
 	$(call crash_shared,redis)
+
+# Kills primaries of Redis under load, and counts what was acknowledged and lost.
+failover: failover-2 failover-1 failover-0
+
+failover-%: tools
+	TASKLANE_FAILOVERS=$(call count,FAILOVERS_$*) TASKLANE_REPLICAS=$* cargo test -p tasklane-redis --all-features \
+		--locked --test store -- --nocapture what_all_replicas_have_confirmed
 
 # Kills what holds a store, stops workers beyond their leases, and repeats submissions while the server
 # dies; then checks what was promised, and how soon a store with many tasks is ready again.

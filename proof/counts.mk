@@ -24,6 +24,15 @@ CRASH_SERVERS_long   = 1000
 CRASH_TASKS_short    = 5000
 CRASH_TASKS_long     = 200000
 
+# Primaries killed under Sentinel, where both replicas confirm, one, or none. The gate kills the first as
+# an ordinary test.
+FAILOVERS_2_short = 5
+FAILOVERS_2_long  = 200
+FAILOVERS_1_short = 5
+FAILOVERS_1_long  = 50
+FAILOVERS_0_short = 5
+FAILOVERS_0_long  = 50
+
 # Workers stopped beyond their leases; keys, how often each is used, and kills of the server meanwhile.
 ZOMBIE_STOPS_short           = 20
 ZOMBIE_STOPS_long            = 5000
