@@ -129,8 +129,8 @@ fn inputs(text: &str) -> Result<Until, Failure> {
         return Ok(Until::Inputs(count));
     }
     let count = |name: &str| -> Option<u64> {
-        let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
-        pairs.filter(|(of, _)| *of == name).next_back()?.1.parse().ok()
+        let mut pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(of, _)| *of == name)?.1.parse().ok()
     };
     let mut counts = BTreeMap::new();
     for Target { name, .. } in TARGETS {
