@@ -63,17 +63,6 @@ impl Breaker {
         }
     }
 
-    /// Whether it opens if so many more are reported as failed.
-    pub const fn opens_with(self, failures: u32, settings: &BreakerSettings) -> bool {
-        match self {
-            Self::Closed { .. } => {
-                failures > 0 && self.failures().saturating_add(failures) >= settings.failures
-            }
-            Self::Open { .. } => false,
-            Self::HalfOpen { .. } => failures > 0,
-        }
-    }
-
     /// Tasks were handed over.
     pub fn took(&mut self, count: usize) {
         if let Self::HalfOpen { trials, .. } = self {
@@ -149,24 +138,6 @@ mod tests {
         }
         assert!(breaker.settled(true, at(0), &SETTINGS));
         assert_eq!((breaker.as_str(), breaker.allows(9)), ("open", 0));
-    }
-
-    #[test]
-    fn what_opens_it_is_known_before_it_is_reported() {
-        let closed = Breaker::Closed { failures: 1, time_outs: 0 };
-        let trying = Breaker::HalfOpen { trials: 2, until: at(60) };
-        for (breaker, failures, opens) in [
-            (closed, 0, false),
-            (closed, 1, false),
-            (closed, 2, true),
-            (trying, 0, false),
-            (trying, 1, true),
-        ] {
-            assert_eq!(breaker.opens_with(failures, &SETTINGS), opens, "{breaker:?} {failures}");
-            let mut reported = breaker;
-            let opened = (0..failures).any(|_| reported.settled(true, at(0), &SETTINGS));
-            assert_eq!(opened, opens, "{breaker:?} {failures}");
-        }
     }
 
     #[test]

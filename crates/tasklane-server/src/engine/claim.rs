@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::batcher::{Verb, Verdicts};
 use super::error::EngineError;
+use super::roster::Leave;
 use super::{Engine, orphan};
 use crate::limits::WAIT_MAX;
 
@@ -138,10 +139,9 @@ impl Engine {
         mut first: Option<First>,
     ) -> Result<Polled, EngineError> {
         loop {
-            let leave = self.roster.leave(poll.worker, poll.count, 0);
-            let (count, directive) = (leave.count, leave.directive);
+            let Leave { count, directive, spec } = self.roster.leave(poll.worker, poll.count);
             let left = until.saturating_duration_since(Instant::now());
-            // It asked for none where failures would have opened the breaker, but they did not count.
+            // It asked for none, and may have some since its results counted.
             let (tasks, seen) = match first.take().filter(|first| first.asked > 0 || count == 0) {
                 Some(first) => (first.tasks, first.seen),
                 None => {
@@ -149,10 +149,10 @@ impl Engine {
                     let asked = Instant::now();
                     let tasks = self.claims.call(poll.request(count)).await??;
                     self.metrics.claimed_within(asked.elapsed());
-                    leave.took(tasks.len());
                     (tasks, seen)
                 }
             };
+            let tasks = self.hand(poll.worker, tasks);
             if !tasks.is_empty() || left.is_zero() {
                 return Ok(Polled { tasks, directive });
             }
@@ -166,17 +166,22 @@ impl Engine {
             let served = tokio::select! {
                 // What was handed over already must not be dropped.
                 biased;
-                served = self.parking.wait(poll.request(count), leave.spec.clone(), seen, left) => {
-                    served
-                }
+                served = self.parking.wait(poll.request(count), spec, seen, left) => served,
                 () = self.draining.cancelled() => return Ok(Polled { tasks, directive }),
             };
             if let Some(served) = served {
-                let tasks = served??;
-                leave.took(tasks.len());
+                let tasks = self.hand(poll.worker, served??);
                 let directive = self.roster.directive(poll.worker);
                 return Ok(Polled { tasks, directive });
             }
         }
+    }
+
+    /// What a worker gets of tasks that were claimed for it. Its breaker may have opened meanwhile, or
+    /// other polls have had the trials: then they are given back.
+    fn hand(&self, worker: WorkerId, mut tasks: Vec<Claimed>) -> Vec<Claimed> {
+        let count = self.roster.hand(worker, tasks.len());
+        orphan::give_back(&self.store, &self.errands, tasks.split_off(count));
+        tasks
     }
 }

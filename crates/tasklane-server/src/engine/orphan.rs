@@ -1,4 +1,4 @@
-//! Tasks that were claimed for somebody who has gone.
+//! Tasks that were claimed for somebody who has gone, or does not get them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) fn give_back(store: &Arc<dyn Store>, errands: &TaskTracker, tasks: Ve
     errands.spawn(async move {
         // Should it fail, the leases end by themselves.
         if let Err(error) = store.execute(commands).await {
-            tracing::warn!(%error, "tasks of a poll whose caller had gone were not given back");
+            tracing::warn!(%error, "tasks that nobody got could not be given back");
         }
     });
 }

@@ -14,39 +14,13 @@ use super::claim::Directive;
 use crate::settings::LiveSettings;
 
 /// What a worker may have right now.
-pub(super) struct Leave<'a> {
+pub(super) struct Leave {
     /// So many tasks.
     pub(super) count: usize,
     /// What it should do besides.
     pub(super) directive: Directive,
     /// What it takes, where that is known.
     pub(super) spec: Option<Arc<WorkerSpec>>,
-    /// Trials that nobody else gets meanwhile.
-    trials: Option<Trials<'a>>,
-}
-
-impl Leave<'_> {
-    /// Tasks were handed to the worker.
-    pub(super) fn took(&self, count: usize) {
-        if let Some(trials) = self.trials.as_ref().filter(|_| count > 0) {
-            trials.roster.took(trials.worker, count);
-        }
-    }
-}
-
-/// Trials kept for one poll until it has ended.
-struct Trials<'a> {
-    roster: &'a Roster,
-    worker: WorkerId,
-    count: usize,
-}
-
-impl Drop for Trials<'_> {
-    fn drop(&mut self) {
-        if let Some(member) = self.roster.lock().get_mut(&self.worker) {
-            member.offered = member.offered.saturating_sub(self.count);
-        }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -54,8 +28,6 @@ struct Member {
     spec: Option<Arc<WorkerSpec>>,
     state: WorkerState,
     breaker: Breaker,
-    /// Trials kept for polls under way.
-    offered: usize,
     /// Reports in a row over a limit.
     strikes: u32,
     /// Since when it has been seen as unhealthy.
@@ -80,37 +52,31 @@ impl Roster {
         Self { settings, members: Mutex::default(), news: AtomicU64::new(0), doubt: Notify::new() }
     }
 
-    /// How much of what it wants a worker may have, once it has reported so many failures. An
-    /// unknown one is the store's to refuse.
-    pub(super) fn leave(&self, worker: WorkerId, wanted: usize, failures: u32) -> Leave<'_> {
-        let mut members = self.lock();
-        let Some(member) = members.get_mut(&worker) else {
-            return Leave { count: wanted, directive: Directive::None, spec: None, trials: None };
+    /// How much of what it wants a worker may have. An unknown one is the store's to refuse.
+    pub(super) fn leave(&self, worker: WorkerId, wanted: usize) -> Leave {
+        let members = self.lock();
+        let Some(member) = members.get(&worker) else {
+            return Leave { count: wanted, directive: Directive::None, spec: None };
         };
-        let (directive, spec) = (Directive::of(member.state), member.spec.clone());
-        let opens = member.breaker.opens_with(failures, &self.settings.now().breaker);
-        if opens || directive != Directive::None {
-            return Leave { count: 0, directive, spec, trials: None };
-        }
-        let allowed = member.breaker.allows(wanted.saturating_add(member.offered));
-        let count = allowed.saturating_sub(member.offered).min(wanted);
-        let is_trying = matches!(member.breaker, Breaker::HalfOpen { .. });
-        let trials = is_trying.then(|| {
-            member.offered += count;
-            Trials { roster: self, worker, count }
-        });
-        Leave { count, directive, spec, trials }
+        let directive = Directive::of(member.state);
+        let is_free = directive == Directive::None;
+        let count = if is_free { member.breaker.allows(wanted) } else { 0 };
+        Leave { count, directive, spec: member.spec.clone() }
+    }
+
+    /// So many tasks were claimed for a worker: how many of them it gets, now that others may have
+    /// been handed to it or have failed since it had leave.
+    pub(super) fn hand(&self, worker: WorkerId, count: usize) -> usize {
+        let mut members = self.lock();
+        let Some(member) = members.get_mut(&worker) else { return count };
+        let allowed = member.breaker.allows(count);
+        member.breaker.took(allowed);
+        allowed
     }
 
     /// What a worker should do besides its tasks.
     pub(super) fn directive(&self, worker: WorkerId) -> Directive {
         self.state(worker).map(Directive::of).unwrap_or_default()
-    }
-
-    fn took(&self, worker: WorkerId, count: usize) {
-        if let Some(member) = self.lock().get_mut(&worker) {
-            member.breaker.took(count);
-        }
     }
 
     /// A task of a worker ended. Says whether its breaker opened with that.
@@ -332,21 +298,17 @@ mod tests {
         let roster = Roster::new(LiveSettings::new(Settings::default()));
         let id = WorkerId::from_bytes([1; 16]);
         roster.joined(id, WorkerSpec::new(Selection::default(), 9).unwrap());
-        let waiting = roster.leave(id, 9, 0);
-        assert_eq!(waiting.count, 9);
+        let leave = || roster.leave(id, 9).count;
+        assert_eq!(leave(), 9);
         for _ in 0..5 {
             roster.settled(id, true, Timestamp::EPOCH);
         }
+        assert_eq!((leave(), roster.hand(id, 9)), (0, 0), "none of what was claimed before");
         let later = Timestamp::EPOCH.plus(std::time::Duration::from_secs(60));
         roster.refresh(&[worker(id, WorkerState::Active)], roster.asks(), later);
-        let count = || roster.leave(id, 9, 0).count;
-        assert_eq!((count(), count()), (3, 3), "what was not taken is there again");
-        let (first, second) = (roster.leave(id, 2, 0), roster.leave(id, 9, 0));
-        assert_eq!((first.count, second.count, count()), (2, 1, 0));
-        assert_eq!(roster.leave(id, 9, 1).count, 0, "a trial that fails opens it");
-        first.took(1);
-        drop((first, second));
-        assert_eq!(count(), 2);
+        assert_eq!((leave(), leave()), (3, 3), "whoever comes first");
+        assert_eq!((roster.hand(id, 2), roster.hand(id, 3)), (2, 1));
+        assert_eq!((leave(), roster.hand(id, 9)), (0, 0));
     }
 
     #[test]

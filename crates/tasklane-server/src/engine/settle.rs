@@ -77,11 +77,9 @@ impl Engine {
         poll: Option<Poll>,
     ) -> Result<(Vec<Result<Changed, Refusal>>, Option<Polled>), EngineError> {
         let failed: Vec<bool> = commands.iter().map(is_failure).collect();
-        let failures = failed.iter().filter(|failed| **failed).count();
-        let failures = u32::try_from(failures).unwrap_or(u32::MAX);
-        let leave = poll.as_ref().map(|poll| self.roster.leave(worker, poll.count, failures));
         let claim =
-            poll.as_ref().zip(leave.as_ref()).map(|(poll, leave)| poll.request(leave.count));
+            poll.as_ref().map(|poll| poll.request(self.roster.leave(worker, poll.count).count));
+        let asked = claim.as_ref().map_or(0, |claim| claim.count);
         let seen = self.hint();
         let (changed, claimed) = self.settles.call(Turn { commands, claim }).await?;
         for (verdict, failed) in changed.iter().zip(failed) {
@@ -93,16 +91,13 @@ impl Engine {
                 self.note_settled(worker, failed);
             }
         }
-        let (Some(poll), Some(leave), Some(claimed)) = (poll, leave, claimed) else {
+        let (Some(poll), Some(claimed)) = (poll, claimed) else {
             return Ok((changed, None));
         };
         let polled = match claimed {
             Ok(tasks) => {
                 let until = Instant::now() + poll.wait.min(WAIT_MAX);
-                leave.took(tasks.len());
-                let first = First { asked: leave.count, tasks, seen };
-                // What it did not take is there for what follows.
-                drop(leave);
+                let first = First { asked, tasks, seen };
                 let polled = self.poll_until(&poll, until, Some(first)).await;
                 // The results are settled: they must be told, whatever became of the poll.
                 polled.unwrap_or_else(|error| {

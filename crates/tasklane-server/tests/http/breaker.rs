@@ -83,9 +83,44 @@ fn the_answer_to_the_failure_that_opens_it_brings_no_more_tasks() {
         }
         let held = worker.poll(together);
         assert!(fail_and_poll(&worker, &held, 3).is_empty(), "with {together} failures");
-        let shown = site.get(&format!("/admin/workers/{}", worker.id)).json();
-        assert_eq!((&shown["breaker"], &shown["leases"]), (&json!("open"), &json!(0)));
+        let shown = || site.get(&format!("/admin/workers/{}", worker.id)).json();
+        assert_eq!(shown()["breaker"], "open");
+        site.eventually("it has none", || shown()["leases"] == 0);
+        let mut others = Vec::new();
+        let other = site.worker();
+        site.eventually("others get them", || {
+            others.extend(other.poll(9));
+            others.len() == 3
+        });
     }
+}
+
+#[test]
+fn a_poll_that_was_waiting_when_it_opened_gets_nothing() {
+    let site = Site::new();
+    let worker = site.worker();
+    for _ in 0..5 {
+        site.submit(json!({"max_retries": 0}));
+    }
+    let held = worker.poll(5);
+    let poll = json!({"available_capacity": 3, "wait_ms": 1000});
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| worker.call("poll", &poll).json());
+        site.await_parked(1);
+        for held in &held {
+            worker.fail(held, json!({"message": "x"}));
+        }
+        for _ in 0..3 {
+            site.submit(json!({}));
+        }
+        assert_eq!(waiting.join().unwrap()["tasks"], json!([]));
+    });
+    let other = site.worker();
+    let mut others = 0;
+    site.eventually("others get them", || {
+        others += other.poll(9).len();
+        others == 3
+    });
 }
 
 #[test]
