@@ -213,7 +213,12 @@ fn held(lease: &Lease, facts: &Facts<'_>) -> Told {
     let mut obstacles = Vec::new();
     if let Some((code, what)) = silence(lease, facts) {
         // Its lease may be good for a while yet: not only signs of life renew it.
-        let detail = format!("{what}: the task is offered again when the lease ends");
+        let then = match lease.cancel_requested {
+            Some(_) => "cancelled",
+            None if task.counts.lease_losses == 0 => "offered again",
+            None => "offered again, or a dead letter if it has lost too many in a row,",
+        };
+        let detail = format!("{what}: the task is {then} when the lease ends");
         obstacles.push(Obstacle { worker, ..Obstacle::new(code, detail) });
     }
     if let Some(asked) = lease.cancel_requested {

@@ -185,6 +185,7 @@ fn a_running_task_tells_who_has_it_and_when_it_times_out() {
     let told = explained(&running, &[], &QueueSettings::default());
     assert_eq!(codes(&told), ["worker_gone", "cancel_requested"]);
     assert_eq!(told.obstacles[0].worker, Some(WorkerId::from_bytes([1; 16])));
+    assert!(told.obstacles[0].detail.ends_with("the task is cancelled when the lease ends"));
 }
 
 #[test]
@@ -198,6 +199,9 @@ fn a_silent_worker_may_still_hold_its_lease() {
     let detail = "its worker has given no sign of life for 31.0 s: \
         the task is offered again when the lease ends";
     assert_eq!(told.obstacles[0].detail, detail);
+    running.counts.lease_losses = 1;
+    let told = explained(&running, &[], &QueueSettings::default());
+    assert!(told.obstacles[0].detail.contains("or a dead letter"), "{:?}", told.obstacles);
 }
 
 #[test]
