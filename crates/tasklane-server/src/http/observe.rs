@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use tasklane_core::TaskId;
 
 use super::metrics::NO_ROUTE;
+use super::problem::Refused;
 use super::slow::{SlowCalls, counted};
 use crate::engine::Engine;
 use crate::trace::{Begun, Call};
@@ -36,6 +37,24 @@ pub(super) fn after_wait(mut response: Response, wait: Duration) -> Response {
 /// The task that a submission made: goes with the answer where calls are told of.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Made(pub(super) TaskId);
+
+/// The task that a body named: goes with the answer where calls are told of.
+#[derive(Debug, Clone, Copy)]
+struct About(TaskId);
+
+/// An answer to a call whose body named one task.
+pub(super) fn about(
+    engine: &Engine,
+    task: TaskId,
+    answer: Result<Response, Refused>,
+) -> Result<Response, Refused> {
+    if engine.tracer().is_none() && !tracing::enabled!(tracing::Level::DEBUG) {
+        return answer;
+    }
+    let mut response = answer.unwrap_or_else(Refused::into_response);
+    response.extensions_mut().insert(About(task));
+    Ok(response)
+}
 
 /// A call while it is under way.
 pub(super) struct Observed {
@@ -65,6 +84,7 @@ impl Observed {
         let extensions = response.extensions_mut();
         let found = extensions.remove::<Route>().map(|Route(route)| route);
         let made = extensions.remove::<Made>();
+        let about = extensions.remove::<About>().map(|About(task)| task);
         let wait = extensions.remove::<AskedToWait>().map_or(Duration::ZERO, |asked| asked.0);
         let route = route.or(found).unwrap_or(NO_ROUTE);
         let (status, took) = (response.status().as_u16(), self.started.elapsed());
@@ -73,7 +93,7 @@ impl Observed {
             response.headers_mut().entry(header::RETRY_AFTER).or_insert(SOON);
         }
         let made = made.map(|Made(task)| task);
-        let task = || made.or_else(|| task_in(route, path));
+        let task = || made.or(about).or_else(|| task_in(route, path));
         self.log(response.status(), path, took, request_id, task);
         let after = engine.settings().slow_call_after;
         if after.is_some_and(|after| counted(took, wait) >= after)

@@ -160,14 +160,12 @@ pub(crate) async fn progress(
     let intent = Intent::Progress(report.lease_token.0, progress);
     let command = Command { task: report.task_id.0, intent };
     let (mut verdicts, _) = engine.settle(worker, vec![command], None).await?;
-    match verdicts.pop() {
-        Some(Ok(changed)) => {
-            let answer = wire::ProgressAnswer { cancel: changed.cancel_requested };
-            Ok(respond::written(&engine, StatusCode::OK, &answer))
-        }
-        Some(Err(refusal)) => Err(refusal.into()),
-        None => Err(Refused::new(problem::INTERNAL, "no verdict")),
-    }
+    let Some(verdict) = verdicts.pop() else { return Err(no_verdict()) };
+    let answer = verdict.map_err(Refused::from).map(|changed| {
+        let answer = wire::ProgressAnswer { cancel: changed.cancel_requested };
+        respond::written(&engine, StatusCode::OK, &answer)
+    });
+    observe::about(&engine, report.task_id.0, answer)
 }
 
 /// Report results, and poll for the next tasks in the same round trip
@@ -319,13 +317,15 @@ fn answer_verdicts(
         let results = ids.iter().zip(&verdicts).map(|(id, verdict)| shown(*id, verdict)).collect();
         return Ok(respond::written(engine, StatusCode::OK, &wire::StartAnswer { results }));
     }
-    match (ids.first(), verdicts.pop()) {
-        (Some(id), Some(Ok(changed))) => {
-            Ok(respond::written(engine, StatusCode::OK, &render::verdict(*id, &changed)))
-        }
-        (_, Some(Err(refusal))) => Err(refusal.into()),
-        _ => Err(Refused::new(problem::INTERNAL, "no verdict")),
-    }
+    let (Some(id), Some(verdict)) = (ids.first(), verdicts.pop()) else {
+        return Err(no_verdict());
+    };
+    let shown = |changed| respond::written(engine, StatusCode::OK, &render::verdict(*id, &changed));
+    observe::about(engine, *id, verdict.map(shown).map_err(Refused::from))
+}
+
+fn no_verdict() -> Refused {
+    Refused::new(problem::INTERNAL, "no verdict")
 }
 
 /// Renew leases and report health

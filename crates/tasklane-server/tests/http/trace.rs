@@ -7,7 +7,7 @@ use tasklane_server::trace::{TraceSettings, Tracer};
 
 use crate::authority::{Authority, write};
 use crate::collector::{Collector, SILENT};
-use crate::site::{PATIENCE, Site};
+use crate::site::{Held, PATIENCE, Site};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -90,6 +90,25 @@ fn a_call_on_a_task_names_it_and_one_that_fails_is_told_as_that() {
     assert_eq!(attribute(&span, "http.response.status_code"), Some(json!("404")));
     site.get("/nowhere/sk-do-not-tell");
     span_of(&site, &collector, "GET none");
+}
+
+#[test]
+fn a_workers_call_on_one_task_names_it_taken_or_refused() {
+    let collector = Collector::start(200);
+    let site = site(settings(&collector));
+    let worker = site.worker();
+    let id = site.submit(json!({}));
+    let claim = json!({"available_capacity": 1, "auto_start": false});
+    let held = Held::from(&worker.call("poll", &claim).json()["tasks"][0]);
+    for (verb, members, status) in [
+        ("start", json!({}), 200),
+        ("result", json!({"status": "completed"}), 200),
+        ("progress", json!({"percent": 50}), 409),
+    ] {
+        assert_eq!(worker.call(verb, &held.report(members)).status, status, "{verb}");
+        let span = span_of(&site, &collector, &format!("POST /internal/workers/{{id}}/{verb}"));
+        assert_eq!(attribute(&span, "tasklane.task_id"), Some(json!(id)), "{verb}");
+    }
 }
 
 #[test]

@@ -209,7 +209,7 @@ const TESTS: &[Row] = &[
     ),
     (
         HTTP,
-        "events.rs",
+        "bulletin.rs",
         "depths_and_figures_are_told_to_those_who_are_live",
         &["maintenance.metrics_every_ms"],
     ),
