@@ -95,6 +95,13 @@ fn judge(
         // A newer server tells when its file was synced, so a slower pace is as safe.
         ("yes", "always" | "everysec") if version >= VERSION_WAITAOF => {
             condition.wait = Wait::File { replicas: 0 };
+            if pauses {
+                condition.warnings.push(
+                    "no-appendfsync-on-rewrite is yes: while Redis rewrites its file or a replica \
+                     is copied to, answers to writes wait in vain. Set no-appendfsync-on-rewrite no"
+                        .into(),
+                );
+            }
         }
         ("yes", "always") => {
             condition.refused = Some(

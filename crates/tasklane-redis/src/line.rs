@@ -30,7 +30,9 @@ struct Slot {
     open: Option<Open>,
     /// Attempts so far.
     attempts: u64,
-    /// Those in a row that failed, when the last one did, and why.
+    /// When the last one succeeded, unless one failed since.
+    since: Option<Instant>,
+    /// Those in a row that failed or did not last, when the last one did, and why.
     failures: u32,
     failed: Option<(Instant, StoreError)>,
 }
@@ -42,6 +44,16 @@ pub(crate) struct Open {
     /// Which of all that were made: no other has this number.
     pub(crate) number: u64,
     _driver: Option<Driver>,
+}
+
+impl Slot {
+    fn fail(&mut self, why: StoreError) {
+        if self.since.take().is_some_and(|since| since.elapsed() > PAUSE_MAX) {
+            self.failures = 0;
+        }
+        self.failures = self.failures.saturating_add(1);
+        self.failed = Some((Instant::now(), why));
+    }
 }
 
 impl Line {
@@ -92,12 +104,12 @@ impl Line {
         match connected {
             Ok(Connected { connection, driver }) => {
                 let open = Open { connection, number: slot.attempts, _driver: driver };
-                (slot.open, slot.failures, slot.failed) = (Some(open.clone()), 0, None);
+                slot.since = Some(Instant::now());
+                (slot.open, slot.failed) = (Some(open.clone()), None);
                 Ok(open)
             }
             Err(fault) => {
-                slot.failures = slot.failures.saturating_add(1);
-                slot.failed = Some((Instant::now(), fault.to_store_error()));
+                slot.fail(fault.to_store_error());
                 Err(fault)
             }
         }
@@ -119,7 +131,13 @@ impl Line {
     /// a moment, because it may lead to the same.
     pub(crate) fn leave(&self, why: StoreError) {
         let mut slot = self.slot();
-        (slot.open, slot.failures, slot.failed) = (None, 1, Some((Instant::now(), why)));
+        slot.open = None;
+        slot.fail(why);
+    }
+
+    /// The next call makes another connection.
+    pub(crate) fn renew(&self) {
+        self.slot().open = None;
     }
 
     /// Which connection is open.

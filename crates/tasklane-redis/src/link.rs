@@ -146,6 +146,10 @@ impl Link {
         let number = self.writing.open().await?.number;
         let condition = condition::look(self, self.mode, self.replicas).await?;
         let mut looked = self.looked();
+        // Somebody has looked at a later connection meanwhile.
+        if looked.0 > number {
+            return Ok(());
+        }
         if looked.0 != number || looked.1.warnings != condition.warnings {
             condition.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         }
@@ -153,6 +157,9 @@ impl Link {
             let why = StoreError::Unavailable(condition.refused.clone().unwrap_or_default());
             let lines = [&self.writing, &self.reading, &self.watching];
             lines.iter().for_each(|line| line.leave(why.clone()));
+        } else if looked.0 != number {
+            // The others may still lead to where this one did.
+            [&self.reading, &self.watching].iter().for_each(|line| line.renew());
         }
         *looked = (number, condition);
         Ok(())
@@ -173,14 +180,21 @@ impl Link {
 
     /// A connection on which may be written; an error where none may be made.
     pub(crate) async fn ready(&self) -> Result<Ready, Fault> {
-        let open = self.writing.open().await?;
-        if self.looked().0 != open.number {
-            self.look().await?;
-        }
-        let looked = self.looked();
-        match &looked.1.refused {
-            Some(text) => Err(StoreError::Unavailable(text.clone()).into()),
-            None => Ok(Ready { open, wait: looked.1.wait }),
+        loop {
+            let open = self.writing.open().await?;
+            let wait = {
+                let looked = self.looked();
+                (looked.0 == open.number).then_some(looked.1.wait)
+            };
+            if wait.is_none() {
+                self.look().await?;
+            }
+            if let Some(text) = self.refusal() {
+                return Err(StoreError::Unavailable(text).into());
+            }
+            if let Some(wait) = wait {
+                return Ok(Ready { open, wait });
+            }
         }
     }
 

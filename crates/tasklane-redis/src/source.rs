@@ -283,7 +283,8 @@ mod tests {
         let nodes: Vec<_> = nodes.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let address = format!("redis+cluster://{}/", nodes.join(","));
         let source = Source::new(&address.parse().unwrap(), b"any".to_vec()).unwrap();
-        let config = AsyncConnectionConfig::new().set_connection_timeout(None);
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         server.pause().unwrap();
         let resume = async {
             // Later than an equal share of it would be over.

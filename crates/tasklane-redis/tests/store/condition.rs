@@ -1,11 +1,13 @@
 //! What the store asks of a server before tasks are entrusted to it, and afterwards.
 
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 
 use tasklane_core::StateName;
 use tasklane_redis::test_server::TestServer;
 use tasklane_redis::{Mode, RedisStore};
 use tasklane_store::{Store, StoreError};
+use tempfile::TempDir;
 
 use crate::durable::replica_of;
 use crate::work::{DURABLE, open, options, repeatable, run, submit, tasks, until};
@@ -108,6 +110,31 @@ fn demote(server: &TestServer, port: Option<u16>) {
     server.command::<()>(&["REPLICAOF", host, &port]).unwrap();
 }
 
+/// An address that leads elsewhere later.
+struct Moving(TempDir);
+
+impl Moving {
+    fn to(server: &TestServer) -> Self {
+        let moving = Self(tempfile::tempdir().unwrap());
+        moving.lead_to(server);
+        moving
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("socket")
+    }
+
+    fn text(&self) -> String {
+        format!("unix://{}", self.path().display())
+    }
+
+    fn lead_to(&self, server: &TestServer) {
+        let next = self.0.path().join("next");
+        symlink(server.folder().join("socket"), &next).unwrap();
+        std::fs::rename(next, self.path()).unwrap();
+    }
+}
+
 #[test]
 fn a_server_that_becomes_a_replica_stops_writes_until_it_is_none() {
     let (server, other) = (TestServer::start(&DURABLE).unwrap(), TestServer::start(&[]).unwrap());
@@ -129,12 +156,9 @@ fn a_server_that_becomes_a_replica_stops_writes_until_it_is_none() {
 fn a_server_that_became_a_replica_is_left_for_whatever_its_address_leads_to_now() {
     let primary = TestServer::start(&DURABLE).unwrap();
     let (replica, other) = (replica_of(&primary, &DURABLE), TestServer::start(&[]).unwrap());
-    let socket = |server: &TestServer| server.folder().join("socket");
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("socket");
-    symlink(socket(&primary), &path).unwrap();
+    let address = Moving::to(&primary);
     run(async {
-        let store = open(&format!("unix://{}", path.display()), Mode::Durable).await;
+        let store = open(&address.text(), Mode::Durable).await;
         let id = submit(&store).await.unwrap();
         let _: u32 = primary.command(&["WAIT", "1", "60000"]).unwrap();
         demote(&primary, Some(other.port()));
@@ -142,12 +166,33 @@ fn a_server_that_became_a_replica_is_left_for_whatever_its_address_leads_to_now(
         let word = "replica";
         until(async || store.status().trouble.is_some_and(|trouble| trouble.contains(word))).await;
         demote(&replica, None);
-        std::fs::remove_file(&path).unwrap();
-        symlink(socket(&replica), &path).unwrap();
+        address.lead_to(&replica);
         until(async || submit(&store).await.is_ok()).await;
         assert_eq!(store.status().trouble, None);
         // Looks have followed: there is nothing any more where they were made.
         assert!(store.get(vec![id]).await.unwrap()[0].is_some());
         assert_eq!(store.stats().await.unwrap().total(StateName::Pending), 2);
+    });
+}
+
+#[test]
+fn looks_follow_a_write_that_met_a_replica_first() {
+    let primary = TestServer::start(&DURABLE).unwrap();
+    let (replica, other) = (replica_of(&primary, &DURABLE), TestServer::start(&[]).unwrap());
+    let address = Moving::to(&primary);
+    run(async {
+        let store = open(&address.text(), Mode::Durable).await;
+        submit(&store).await.unwrap();
+        let _: u32 = primary.command(&["WAIT", "1", "60000"]).unwrap();
+        demote(&replica, None);
+        address.lead_to(&replica);
+        demote(&primary, Some(other.port()));
+        let mut id = None;
+        until(async || {
+            id = submit(&store).await.ok();
+            id.is_some()
+        })
+        .await;
+        assert!(store.get(id.into_iter().collect()).await.unwrap()[0].is_some());
     });
 }

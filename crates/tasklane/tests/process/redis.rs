@@ -1,11 +1,13 @@
 //! Servers that share a store on Redis.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
 use serde_json::{Value, json};
 use tasklane_redis::test_server::TestServer;
 
-use crate::client::{call, eventually, try_call};
+use crate::client::{PATIENCE, call, eventually, try_call};
 use crate::server::Server;
 
 const PASSWORD: &str = "correct-horse";
@@ -68,20 +70,63 @@ fn memory_alone_is_enough_where_it_was_asked_for() {
     assert!(log.contains("\"memory\""), "{log}");
 }
 
+fn readiness(server: &Server) -> u16 {
+    try_call(server.address, "GET", "/readyz", &Value::Null).map_or(0, |(status, _)| status)
+}
+
+/// The whole answer to a submission.
+fn submission(address: SocketAddr) -> String {
+    let body = json!({"type": "a"}).to_string();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "POST /api/v1/tasks HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text.to_lowercase()
+}
+
+#[test]
+fn an_answer_waits_for_the_replica_and_says_so_where_it_is_silent() {
+    let primary = redis(&DURABLE);
+    let of = format!("127.0.0.1 {}", primary.port());
+    let replica = redis(&["--masterauth", PASSWORD, "--replicaof", &of]);
+    let store = format!("{}?replicas=1", address(&primary, PASSWORD));
+    let log = || std::fs::read_to_string(replica.folder().join("log")).unwrap();
+    eventually("the replica follows", || log().contains("Finished with success"));
+    let server = Server::start_on(ANYWHERE, &store, &[]);
+    let is_kept = || {
+        let kept = submission(server.address);
+        kept.starts_with("http/1.1 201 ") && kept.contains("\r\ndurability: aof\r\n")
+    };
+    eventually("the replica confirms", is_kept);
+    replica.pause().unwrap();
+    let unknown = submission(server.address);
+    let problem = unknown.starts_with("http/1.1 503 ") && unknown.contains("\"outcome-unknown\"");
+    assert!(problem, "{unknown}");
+    assert_eq!(readiness(&server), 503);
+    replica.resume().unwrap();
+    eventually("it is ready again", || readiness(&server) == 200);
+    eventually("the replica confirms again", is_kept);
+}
+
 #[test]
 fn a_server_says_that_its_store_is_away_and_recovers_by_itself() {
     let redis = redis(&DURABLE);
     let server = Server::start_on(ANYWHERE, &address(&redis, PASSWORD), &[]);
     let id = server.submit(json!({"type": "a"}));
-    let ready =
-        || try_call(server.address, "GET", "/readyz", &Value::Null).map(|(status, _)| status);
-    assert_eq!(ready().unwrap(), 200);
+    assert_eq!(readiness(&server), 200);
     redis.kill().unwrap();
-    eventually("it is not ready", || ready().is_ok_and(|status| status == 503));
+    eventually("it is not ready", || readiness(&server) == 503);
     let (status, problem) = call(server.address, "POST", "/api/v1/tasks", &json!({"type": "a"}));
     assert_eq!(status, 503, "{problem}");
     redis.begin().unwrap();
-    eventually("it is ready again", || ready().is_ok_and(|status| status == 200));
+    eventually("it is ready again", || readiness(&server) == 200);
     assert_eq!(server.task(&id)["state"], "pending");
     server.submit(json!({"type": "a"}));
 }
