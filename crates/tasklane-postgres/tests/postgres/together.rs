@@ -66,7 +66,7 @@ fn settles_go_past_a_submission_that_is_held_up() {
 
 #[test]
 fn submissions_and_settles_go_on_beside_a_batch_that_is_held_up() {
-    let options = fresh();
+    let options = Options { lock_time_max: Duration::from_secs(3), ..fresh() };
     runtime().block_on(async {
         let store = open(&options).await;
         let worker = register(&store).await;
@@ -84,7 +84,26 @@ fn submissions_and_settles_go_on_beside_a_batch_that_is_held_up() {
             submit(&store, 2).await;
             assert!(store.execute(vec![completion(claimed)]).await.unwrap()[0].is_ok());
         }
+        assert!(!held_up.is_finished(), "they waited for it");
         let verdicts = held_up.await.unwrap();
+        assert!(verdicts[0].as_ref().unwrap().is_ok() && verdicts[2].as_ref().unwrap().is_ok());
+        assert!(matches!(verdicts[1], Err(StoreError::Overloaded(_))), "{verdicts:?}");
+        client.batch_execute("ROLLBACK").await.unwrap();
+        assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+#[test]
+fn a_statement_that_takes_too_long_is_given_up_and_harms_no_other() {
+    let options = Options { lock_time_max: PATIENT, ..fresh() };
+    let short = Options { statement_time_max: Duration::from_secs(1), ..options.clone() };
+    runtime().block_on(async {
+        let (store, hasty) = (open(&options).await, open(&short).await);
+        submit(&store, 1).await;
+        let client = stranger(&options).await;
+        hold(&client, "k").await;
+        let batch = ["x", "k", "y"].map(keyed).to_vec();
+        let verdicts = soon(apart(batch, |batch| hasty.submit(batch))).await;
         assert!(verdicts[0].as_ref().unwrap().is_ok() && verdicts[2].as_ref().unwrap().is_ok());
         assert!(matches!(verdicts[1], Err(StoreError::Overloaded(_))), "{verdicts:?}");
         client.batch_execute("ROLLBACK").await.unwrap();
@@ -109,8 +128,8 @@ async fn submit_both_ways(stores: &[PostgresStore; 2], tasks: Vec<Draft>) {
         calls.push(store.submit(vec![Submission { tasks }]));
     }
     for call in calls {
-        let verdicts = call.await.unwrap();
-        assert_eq!(verdicts[0].as_ref().unwrap().len(), KEYS);
+        let verdict = call.await.unwrap().remove(0);
+        assert_eq!(verdict.unwrap().len(), KEYS);
     }
 }
 
