@@ -27,7 +27,8 @@
 //! Further parts of the crash test, each against a real server: [`zombie`] stops workers past their
 //! lease and lets them go on; [`idempotency`] submits the same task many times at once while the
 //! server is killed. The soak test (`proof soak`): [`soak`] has tasks come and go for a long time,
-//! and measures whether anything grows. [`options`], [`terminal`] and [`exit`] are what they share.
+//! and measures whether anything grows. [`options`], [`terminal`] and [`exit`] are what they share;
+//! [`still`] tells whether this machine was the one that was late.
 //!
 //! The network test (`proof net`): [`net`] puts servers, store and clients in network namespaces and
 //! cuts the links between them.
@@ -53,6 +54,7 @@ pub mod place;
 mod process;
 pub mod report;
 pub mod soak;
+pub mod still;
 pub mod terminal;
 pub mod zombie;
 

@@ -17,7 +17,7 @@ use tasklane_proof::Failure;
 use tasklane_proof::net::convergence::Took;
 use tasklane_proof::net::cut::Cut;
 use tasklane_proof::net::figures::{CONVERGED_WITHIN, Figures};
-use tasklane_proof::net::run::{Observer, Outcome, Settings, is_late, run};
+use tasklane_proof::net::run::{Observer, Outcome, Settings, run};
 use tasklane_proof::net::space::{Node, Space, Spaces};
 use tasklane_proof::net::{Engine, SERVERS, role};
 use tasklane_proof::options::Options;
@@ -114,14 +114,15 @@ impl Observer for Watcher {
         println!("net: packets are dropped by a filter; on bad links the others are {lateness}");
     }
 
-    fn repeats(&mut self, cut: &Cut, still: Duration) {
+    fn repeats(&mut self, cut: &Cut, took: &[Took], still: Duration) {
         self.progress.end();
-        println!("net: {cut}: comes again, because this machine stood still for {still:?}");
+        let times = times(took);
+        println!("net: {cut}: late, comes again: {times}; this machine stood still for {still:?}");
     }
 
     fn healed(&mut self, cut: &Cut, took: &[Took], figures: &Figures) {
         let done = figures.converged.len() as u64;
-        if is_late(took) {
+        if figures.converged.last().is_some_and(|took| *took > CONVERGED_WITHIN) {
             self.progress.end();
             println!("net: cut {done}: {cut}: work went on too late: {}", times(took));
         }

@@ -19,10 +19,13 @@ pub struct Figures {
     pub seed: u64,
     /// How packets were made late.
     pub lateness: &'static str,
-    /// Of each cut, how long the last server took to do its work again.
+    /// Of each cut, how long the last server took to do its work again, without the time in which this
+    /// machine itself stood still.
     pub converged: Vec<Duration>,
     /// How long links were cut in all.
     pub cut: Duration,
+    /// Cuts that were made once more, because they had healed late.
+    pub repeated: u64,
     /// Packets that were dropped.
     pub dropped: u64,
     /// How often things happened.
@@ -52,6 +55,7 @@ impl Figures {
             ("seed", self.seed),
             ("cuts", self.converged.len() as u64),
             ("cut_ms", self.cut.as_millis() as u64),
+            ("cuts_repeated", self.repeated),
             ("packets_dropped", self.dropped),
             ("sent", counts.sent),
             ("acknowledged", counts.taken),

@@ -10,8 +10,7 @@
 //! - [`machine`] the processes on them: store, servers, and roles of this program; [`role`] each of
 //!   these
 //! - [`line`] a client that gives up; [`producer`], [`worker`] and [`follower`] use it
-//! - [`convergence`] whether all servers do their work again, and how soon; [`still`] whether this
-//!   machine was the one that was late
+//! - [`convergence`] whether all servers do their work again, and how soon
 //! - [`record`] what the roles were answered, line by line; [`look`] what the store holds in the
 //!   end; [`judge`] compares the two
 //! - [`run`] puts it together; [`figures`] what came of it
@@ -29,7 +28,6 @@ pub mod record;
 pub mod role;
 pub mod run;
 pub mod space;
-pub mod still;
 pub mod worker;
 
 /// Servers on the shared store.

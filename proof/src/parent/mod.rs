@@ -28,6 +28,7 @@ use crate::checker::{Counts, Violation};
 use crate::history::History;
 use crate::place::Place;
 use crate::report::Report;
+use crate::still::Watch;
 use database::Database;
 use life::{Kill, Lived, live};
 use load::Load;
@@ -111,11 +112,17 @@ pub fn run(settings: &Settings, observer: &mut dyn Observer) -> Result<Outcome, 
     let started = Instant::now();
     let mut random = SeededRandom::new(settings.seed);
     let mut report = Report { seed: settings.seed, ..Report::default() };
+    let watch = Watch::begin(&settings.folder)?;
     let mut number = 0;
     while report.restarts < settings.restarts {
         number += 1;
-        let mut chapter =
-            Chapter::begin(settings, number, SeededRandom::new(random.next_u64()), &mut report)?;
+        let mut chapter = Chapter::begin(
+            settings,
+            number,
+            SeededRandom::new(random.next_u64()),
+            &mut report,
+            &watch,
+        )?;
         let violations = chapter.run(observer)?;
         let folder = chapter.folder;
         report.took = started.elapsed();
@@ -132,6 +139,7 @@ pub fn run(settings: &Settings, observer: &mut dyn Observer) -> Result<Outcome, 
 struct Chapter<'a> {
     settings: &'a Settings,
     report: &'a mut Report,
+    watch: &'a Watch,
     random: SeededRandom,
     folder: PathBuf,
     history: Mutex<History>,
@@ -146,6 +154,7 @@ impl<'a> Chapter<'a> {
         number: u64,
         mut random: SeededRandom,
         report: &'a mut Report,
+        watch: &'a Watch,
     ) -> Result<Self, Failure> {
         let folder = settings.folder.join(format!("chapter-{number}"));
         std::fs::create_dir(&folder)?;
@@ -156,7 +165,7 @@ impl<'a> Chapter<'a> {
             look::fill(&store, &history, &load.known, settings.tasks, &mut random)?;
         }
         let seen = (0, Counts::default());
-        Ok(Self { settings, report, random, folder, history, load, seen })
+        Ok(Self { settings, report, watch, random, folder, history, load, seen })
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> Result<Vec<Violation>, Failure> {
@@ -184,11 +193,15 @@ impl<'a> Chapter<'a> {
         let mut random = SeededRandom::new(self.random.next_u64());
         let program = &self.settings.program;
         let store = &Place::Folder(store.to_owned());
+        let began = Instant::now();
         let lived = live(program, store, &self.history, &mut self.load, kill, &mut random)?;
         self.report.restarts += 1;
         match lived {
             Lived::KilledWhileOpening => self.report.killed_while_opening += 1,
-            Lived::Killed(ready_after) => self.report.ready_after.push(ready_after),
+            Lived::Killed(ready_after) => {
+                let still = self.watch.stood_still(began, began + ready_after);
+                self.report.was_ready(ready_after, still);
+            }
             Lived::EndedByItself(how) => {
                 let what = format!("the child of restart {}: {how}", self.report.restarts);
                 return Ok(Some(Violation::trouble(what)));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tasklane_core::{EventKind, Random as _, SeededRandom, TaskId};
 use tasklane_store::conformance::block_on;
@@ -144,7 +144,7 @@ impl Run<'_> {
             report.restarts += 1;
             match lived {
                 Lived::KilledWhileOpening => report.killed_while_opening += 1,
-                Lived::Killed(ready_after) => report.ready_after.push(ready_after),
+                Lived::Killed(ready_after) => report.was_ready(ready_after, Duration::ZERO),
                 Lived::EndedByItself(how) => {
                     let what = format!("the child of restart {}: {how}", report.restarts);
                     return Ok(vec![Violation::trouble(what)]);
