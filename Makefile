@@ -116,7 +116,7 @@ bite: tools release
 	TASKLANE_VALKEY=$(TOOLS)/valkey-server $(PROOF) bite $(call count,BITE) $(seed) $(BITE)
 
 # Changes the core in every small way that it can be changed, and runs its tests on each. MUTANTS is said
-# to cargo mutants: MUTANTS='--shard 0/8' is a part.
+# to cargo mutants: MUTANTS=--iterate goes on where a run was stopped, MUTANTS='--shard 0/8' is a part.
 mutants:
 	proof/mutants/run $(MUTANTS)
 
