@@ -42,7 +42,7 @@ pub(crate) fn prove(arguments: impl Iterator<Item = String>) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("net: {failure}");
+            eprintln!("net: could not be tried: {failure}");
             ExitCode::from(2)
         }
     }
@@ -180,9 +180,15 @@ fn sum_up(outcome: &Outcome, folder: &Path) -> bool {
         eprintln!("net: VIOLATION: {late} cuts took longer than {CONVERGED_WITHIN:?} to heal");
     }
     let well = violations.is_empty() && late == 0;
+    let excused = format!(
+        "{} cuts were made again because they healed late, and {} ms in which this machine stood still \
+         do not count",
+        figures.repeated,
+        figures.still.as_millis()
+    );
     match well {
-        true => println!("net: every promise was kept, and every cut healed in time"),
-        false => println!("net: FAILED; logs are in {}", folder.display()),
+        true => println!("net: every promise was kept, and every cut healed in time; {excused}"),
+        false => println!("net: FAILED; {excused}; logs are in {}", folder.display()),
     }
     well
 }

@@ -22,6 +22,8 @@ pub struct Figures {
     /// Of each cut, how long the last server took to do its work again, without the time in which this
     /// machine itself stood still.
     pub converged: Vec<Duration>,
+    /// That time, in sum.
+    pub still: Duration,
     /// How long links were cut in all.
     pub cut: Duration,
     /// Cuts that were made once more, because they had healed late.
@@ -56,6 +58,7 @@ impl Figures {
             ("cuts", self.converged.len() as u64),
             ("cut_ms", self.cut.as_millis() as u64),
             ("cuts_repeated", self.repeated),
+            ("stood_still_ms", self.still.as_millis() as u64),
             ("packets_dropped", self.dropped),
             ("sent", counts.sent),
             ("acknowledged", counts.taken),

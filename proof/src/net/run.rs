@@ -117,6 +117,7 @@ pub fn run(settings: &Settings, observer: &mut dyn Observer) -> Result<Outcome, 
                         continue;
                     }
                     figures.converged.push(last);
+                    figures.still += still;
                     observer.healed(&cut, &took, &figures);
                 }
                 // This is what the test looks for, and no reason why it could not run.
