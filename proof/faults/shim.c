@@ -8,7 +8,9 @@
  *
  *   arm N ERROR LASTING   from now on count; the N-th call fails (0: none does). ERROR is eio,
  *                         enospc or short; LASTING 1 makes those after it fail too. lie: syncs from
- *                         the N-th call on do nothing, and say that they did
+ *                         the N-th call on do nothing, and say that they did. power: from the
+ *                         N-th call on nothing reaches the disk, for the power is gone; what was
+ *                         not synced before may have
  *   disarm                nothing more fails; counting goes on
  *   status                the answer: calls, which failed, syncs that came too late; then a letter
  *                         for each call
@@ -56,7 +58,7 @@ static struct { struct file *file; unsigned told; } handles[HANDLES];
 static int control = -1;
 
 static struct {
-    int on, error, lasting, is_short, lies;
+    int on, error, lasting, is_short, lies, is_power;
     long at, calls, fired_at, late_syncs, syncs_after;
     char fired;
     char *letters;
@@ -240,7 +242,8 @@ static void obey(const char *order) {
         plan.on = 1, plan.at = at, plan.lasting = lasting;
         plan.is_short = !strcmp(error, "short");
         plan.lies = !strcmp(error, "lie");
-        plan.error = !strcmp(error, "eio") ? EIO : ENOSPC;
+        plan.is_power = !strcmp(error, "power");
+        plan.error = !strcmp(error, "eio") || plan.is_power ? EIO : ENOSPC;
     } else if (!strncmp(order, "disarm", 6)) {
         plan.at = 0;
     } else if (sscanf(order, "crash %llu", &seed) == 1) {
@@ -315,7 +318,7 @@ static int sync_file(int fd, long call) {
     if (file->errors) plan.syncs_after++;
     if (failed) {
         file->errors++;
-        for (size_t i = 0; i < file->sectors; i++)
+        for (size_t i = 0; i < file->sectors && !plan.is_power; i++)
             if (file->state[i] == DIRTY) file->state[i] = DOOMED;
     }
     if (failed || handles[fd].told < file->errors) {
@@ -421,6 +424,11 @@ int close(int fd) {
 }
 
 int unlink(const char *path) {
+    const char *folder = getenv("FAULTS_FOLDER");
+    if (plan.on && plan.is_power && plan.fired && folder && !strncmp(path, folder, strlen(folder))) {
+        errno = EIO;
+        return -1;
+    }
     int done = syscall(SYS_unlink, path);
     if (!done && plan.on) {
         pthread_mutex_lock(&lock);

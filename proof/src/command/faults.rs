@@ -1,6 +1,6 @@
-//! The faults test: a disk that fails, a disk that is full, files that are damaged.
+//! The faults test: a disk that fails, power that goes, a disk that is full, files that are damaged.
 //!
-//! `proof faults --server PATH [--operations N] [--points N|all] [--damage N|all] [--seed S]
+//! `proof faults --server PATH [--operations N] [--points N|all] [--power N] [--damage N|all] [--seed S]
 //! [--report FILE] [--folder FOLDER] [--processes N] [--disk failing|lying]`
 //!
 //! On a lying disk syncs do nothing, which no store survives: that shows that the test can fail.
@@ -15,17 +15,18 @@ use std::time::Instant;
 
 use serde_json::json;
 use tasklane_proof::faults::damage::{self, Damage};
-use tasklane_proof::faults::disk_error::{self, Trace};
+use tasklane_proof::faults::disk_error::{self, Disk, Trace};
 use tasklane_proof::faults::disk_full::{self, Full};
 use tasklane_proof::faults::{Settings, Share, Tally, end_with_the_first_panic, fast_folder};
 use tasklane_proof::options::Options;
 use tasklane_proof::terminal::Progress;
 use tasklane_proof::{Failure, exit};
 
-const OPTIONS: [&str; 10] = [
+const OPTIONS: [&str; 11] = [
     "--server",
     "--operations",
     "--points",
+    "--power",
     "--damage",
     "--seed",
     "--report",
@@ -57,10 +58,14 @@ fn serve(part: &str, options: &Arguments) -> Result<(), Failure> {
         return Err("a child needs --folder and --share".into());
     };
     let (seed, points) = (options.seed, options.points);
+    let operations = options.operations;
     match part {
         "fail" => {
-            let (operations, lies) = (options.operations, options.lies);
-            let trace = Trace { seed, operations, points, lies };
+            let disk = if options.lies { Disk::Lying } else { Disk::Failing };
+            disk_error::serve(&Trace { seed, operations, points, disk }, folder, share)
+        }
+        "power" => {
+            let trace = Trace { seed, operations, points, disk: Disk::Powerless };
             disk_error::serve(&trace, folder, share)
         }
         "damage" => damage::serve(&Damage { seed, points }, folder, share),
@@ -68,7 +73,7 @@ fn serve(part: &str, options: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Runs the three parts; whether every promise was kept.
+/// Runs the parts; whether every promise was kept.
 fn test(options: &Arguments) -> Result<bool, Failure> {
     let began = Instant::now();
     let server = options.server.as_ref().ok_or("--server PATH is missing")?;
@@ -81,6 +86,7 @@ fn test(options: &Arguments) -> Result<bool, Failure> {
         seed: options.seed,
         operations: options.operations,
         points: options.points,
+        power: options.power,
         damage: options.damage,
         lies: options.lies,
         processes: options.processes,
@@ -88,14 +94,22 @@ fn test(options: &Arguments) -> Result<bool, Failure> {
     println!("faults: {} operations, seed {}", settings.operations, settings.seed);
     let failed = watched("a disk that fails", options.points, |told| settings.fail(told))?;
     conclude("a disk that fails", &failed);
+    let power = watched("the power goes", Some(options.power), |told| settings.lose_power(told))?;
+    conclude("the power goes", &power);
     let full = disk_full::run(&server, folder.path())?;
     conclude_full(&full);
     let damaged = watched("damaged files", options.damage, |told| settings.damage(told))?;
     conclude("damaged files", &damaged);
-    let wrong = failed.wrong.len() + full.wrong.len() + damaged.wrong.len();
+    let wrong = [&failed.wrong, &power.wrong, &full.wrong, &damaged.wrong]
+        .map(Vec::len)
+        .iter()
+        .sum::<usize>();
+    // After a call that fails the power goes too.
+    let losses = failed.points() + power.points();
     if let Some(file) = &options.report {
         let report = json!({"seed": options.seed, "operations": options.operations,
             "disk_error": failed.classes, "disk_error_wrong": failed.wrong.len(),
+            "power": power.classes, "power_wrong": power.wrong.len(), "losses_of_power": losses,
             "full_submitted": full.submitted, "full_refused": full.refused,
             "full_settled": full.settled, "full_wrong": full.wrong.len(),
             "room_after_ms": full.room_after.as_millis() as u64,
@@ -106,13 +120,16 @@ fn test(options: &Arguments) -> Result<bool, Failure> {
     let took = began.elapsed().as_secs_f64();
     if wrong == 0 {
         show_something(&failed, options.points)?;
+        show_something(&power, Some(options.power))?;
         show_something(&damaged, options.damage)?;
-        let points = failed.points() + damaged.points();
-        println!("faults: every promise was kept: {points} points in {took:.1} s");
+        let points = losses + damaged.points();
+        println!(
+            "faults: every promise was kept: {points} points, at {losses} of which the power went, in {took:.1} s"
+        );
         return Ok(true);
     }
     let kept = folder.keep();
-    println!("faults: BROKEN: {wrong} times, seed {}; see {}", options.seed, kept.display());
+    println!("faults: FAILED: {wrong} times, seed {}; see {}", options.seed, kept.display());
     Ok(false)
 }
 
@@ -170,6 +187,7 @@ struct Arguments {
     server: Option<PathBuf>,
     operations: u64,
     points: Option<u64>,
+    power: u64,
     damage: Option<u64>,
     seed: u64,
     report: Option<PathBuf>,
@@ -190,6 +208,7 @@ impl Arguments {
             server: options.path("--server"),
             operations: options.number("--operations", 400)?.max(1),
             points: number_or_all("--points")?,
+            power: options.number("--power", POINTS)?,
             damage: number_or_all("--damage")?,
             seed: options.seed()?,
             report: options.path("--report"),

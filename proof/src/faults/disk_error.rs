@@ -1,10 +1,12 @@
-//! Part one: the disk fails.
+//! Parts one and two: the disk fails, and the power goes.
 //!
 //! A long sequence of operations is cut into segments; between two of them the store is closed, or
 //! left as a kill leaves it. Each segment is run once to count its calls to the disk, opening and
 //! closing included, and then once for every call and every way in which it can fail, from the files
 //! with which the segment began. After each of these runs the power goes: what was not synced is
 //! lost in part or whole. Then the store is opened on a disk that works, and judged by the history.
+//!
+//! In part two nothing fails before the power goes, at calls that are chosen by chance.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use crate::content::{self, Mark};
 use crate::history::Operation;
 
 /// Operations between two openings of the store.
-const SEGMENT_STEPS: u64 = 20;
+pub(super) const SEGMENT_STEPS: u64 = 20;
 /// Segments of one store; the next ones begin with an empty store, so that looks stay short.
 const CHAPTER_SEGMENTS: u64 = 10;
 /// Steps after the first failure, before room is made on a disk that was full.
@@ -49,8 +51,19 @@ pub struct Trace {
     pub operations: u64,
     /// Points in all, by chance; every point if there is none.
     pub points: Option<u64>,
-    /// The disk only says that it syncs: this must not go well.
-    pub lies: bool,
+    /// What happens at a point.
+    pub disk: Disk,
+}
+
+/// What becomes of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disk {
+    /// A call fails, in each of its ways.
+    Failing,
+    /// It only says that it syncs: this must not go well.
+    Lying,
+    /// Its power goes.
+    Powerless,
 }
 
 /// The process that tries points; it has the shim in it.
@@ -67,10 +80,7 @@ pub fn serve(trace: &Trace, folder: &Path, share: Share) -> Result<(), Failure> 
             let segment = Segment { begin: world.clone(), files, chapter, number };
             let (calls, after) = bench.count(&segment, &mut world)?;
             files = after;
-            for mut point in segment.points(&calls, wanted) {
-                if trace.lies {
-                    point.error = Error::Lie;
-                }
+            for point in segment.points(trace.disk, &calls, wanted) {
                 if desk.takes_next() {
                     let tried = bench.try_point(&segment, &point)?;
                     let name = format!("chapter {chapter}, segment {number}, {point:?}: ");
@@ -93,7 +103,29 @@ struct Segment {
 
 impl Segment {
     /// All points of a segment that makes these calls, or as many as are wanted.
-    fn points(&self, calls: &str, wanted: Option<u64>) -> Vec<Fault> {
+    fn points(&self, disk: Disk, calls: &str, wanted: Option<u64>) -> Vec<Fault> {
+        match disk {
+            Disk::Failing => self.failing(calls, wanted),
+            Disk::Lying => {
+                let failing = self.failing(calls, wanted).into_iter();
+                failing.map(|fault| Fault { error: Error::Lie, ..fault }).collect()
+            }
+            Disk::Powerless => {
+                let calls = calls.len().max(1) as u64;
+                (0..wanted.unwrap_or(calls)).map(|number| self.power_goes(number, calls)).collect()
+            }
+        }
+    }
+
+    /// The power goes at one of so many calls.
+    fn power_goes(&self, number: u64, calls: u64) -> Fault {
+        let weather = self.begin.draw(number);
+        let at = 1 + ((weather >> 32) % calls) as usize;
+        Fault { at, error: Error::Power, lasting: true, weather }
+    }
+
+    /// All calls that fail, in all ways, or as many as are wanted.
+    fn failing(&self, calls: &str, wanted: Option<u64>) -> Vec<Fault> {
         let every: Vec<Fault> = (1..)
             .zip(calls.chars())
             .flat_map(|(at, letter)| Error::ALL.map(|error| (at, letter, error)))
@@ -101,7 +133,7 @@ impl Segment {
             .filter(|(_, letter, error)| *error != Error::Short || "dlio".contains(*letter))
             .map(|(at, _, error)| {
                 let lasting = self.begin.draw(at as u64 * 3 + error as u64).is_multiple_of(2);
-                Fault { at, error, lasting }
+                Fault { at, error, lasting, weather: self.begin.draw(at as u64) }
             })
             .collect();
         let Some(wanted) = wanted else {
@@ -197,7 +229,7 @@ impl Bench {
         if seen.late_syncs > 0 {
             tried.wrong(format!("{} syncs came after one that had failed", seen.late_syncs));
         }
-        let seed = segment.begin.draw(fault.at as u64);
+        let seed = fault.weather;
         self.shim.lose_power(seed)?;
         let left = Files::read(&self.store)?;
         if let Err(failure) = self.judge(world, seed.is_multiple_of(DRAIN_EVERY), &mut tried) {
@@ -239,7 +271,7 @@ impl Bench {
                 tried.hear(step, error, &seen, is_armed);
             }
             since_failure += u64::from(tried.stopped || tried.refused);
-            if fault.error != Error::Io && since_failure == FULL_STEPS && is_armed {
+            if fault.error.is_full() && since_failure == FULL_STEPS && is_armed {
                 // Room is made.
                 self.shim.disarm()?;
                 is_armed = false;
@@ -275,7 +307,9 @@ impl Bench {
         let counted = |class: Class| drain || class != Class::Stuck;
         let broken = verdict.violations.iter().filter(|violation| counted(violation.class));
         tried.wrong.extend(broken.map(ToString::to_string));
-        for denied in &world.denied {
+        // Without power there is nobody to whom a refusal could be said.
+        let heard = tried.error != Some(Error::Power);
+        for denied in world.denied.iter().filter(|_| heard) {
             if was_done(denied, &content) {
                 tried.wrong(format!("said not to be written, but it was: {denied}"));
             }
@@ -310,7 +344,7 @@ impl Tried {
         if seen.fired.is_none() {
             self.wrong(format!("step {step} failed without a fault: {error}"));
         }
-        if is_write && self.error != Some(Error::Io) && self.stopped {
+        if is_write && self.error.is_some_and(Error::is_full) && self.stopped {
             self.wrong(format!("step {step}: a full disk stopped the store: {error}"));
         }
         if !is_armed && !self.stopped {

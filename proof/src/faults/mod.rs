@@ -1,7 +1,7 @@
 //! The faults test (`proof faults`): what the embedded store does when its disk fails, is full, or has
 //! changed what was written.
 //!
-//! - [`disk_error`] every call to the disk fails once, and then the power goes
+//! - [`disk_error`] every call to the disk fails once, and then the power goes; or it goes at any of them
 //! - [`disk_full`] a real server on a small disk
 //! - [`damage`] files that are cut, and bits that are turned
 //! - `shim` a disk that fails, loaded into a process; `crew` the processes that try points; `world`
@@ -21,6 +21,9 @@ use crate::Failure;
 use crew::Crew;
 pub use crew::{Share, Tally};
 
+/// Losses of power in one segment of a sequence: the next ones are in another.
+const POWER_SEGMENT_POINTS: u64 = 50;
+
 /// Where and how much is tried.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -34,6 +37,8 @@ pub struct Settings {
     pub operations: u64,
     /// Calls to the disk that fail; all of them if there is none.
     pub points: Option<u64>,
+    /// How often the power goes.
+    pub power: u64,
     /// Places that are damaged; all of them if there is none.
     pub damage: Option<u64>,
     /// The disk that fails lies instead: this must not go well.
@@ -45,14 +50,29 @@ pub struct Settings {
 impl Settings {
     /// Makes the disk fail.
     pub fn fail(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Tally, Failure> {
-        let folder = self.folder("fail")?;
-        let shim = Some(shim::Shim::build(&self.folder)?);
-        let operations = self.operations.to_string();
         let mut arguments = self.arguments("fail", self.points);
-        arguments.extend(["--operations".into(), operations]);
+        arguments.extend(["--operations".into(), self.operations.to_string()]);
         if self.lies {
             arguments.extend(["--disk".into(), "lying".into()]);
         }
+        self.run_with_shim("fail", arguments, progress)
+    }
+
+    /// Takes the power away. How long the sequence is follows from how often.
+    pub fn lose_power(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Tally, Failure> {
+        let operations = self.power.div_ceil(POWER_SEGMENT_POINTS) * disk_error::SEGMENT_STEPS;
+        let mut arguments = self.arguments("power", Some(self.power));
+        arguments.extend(["--operations".into(), operations.to_string()]);
+        self.run_with_shim("power", arguments, progress)
+    }
+
+    fn run_with_shim(
+        &self,
+        name: &str,
+        arguments: Vec<String>,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Tally, Failure> {
+        let (folder, shim) = (self.folder(name)?, Some(shim::Shim::build(&self.folder)?));
         let (program, processes) = (self.program.as_path(), self.processes);
         Crew { program, arguments, folder, shim, processes }.run(progress)
     }

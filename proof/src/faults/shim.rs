@@ -26,6 +26,8 @@ pub(super) enum Error {
     Short,
     /// From then on syncs do nothing, and say that they did.
     Lie,
+    /// The power is gone: from then on nothing reaches the disk.
+    Power,
 }
 
 impl Error {
@@ -37,7 +39,13 @@ impl Error {
             Self::NoSpace => "enospc",
             Self::Short => "short",
             Self::Lie => "lie",
+            Self::Power => "power",
         }
+    }
+
+    /// Whether there is no room.
+    pub(super) const fn is_full(self) -> bool {
+        matches!(self, Self::NoSpace | Self::Short)
     }
 }
 
@@ -49,10 +57,12 @@ pub(super) struct Fault {
     pub(super) error: Error,
     /// Those after it fail too.
     pub(super) lasting: bool,
+    /// What is lost when the power goes follows from this.
+    pub(super) weather: u64,
 }
 
 impl Fault {
-    pub(super) const NONE: Self = Self { at: 0, error: Error::Io, lasting: false };
+    pub(super) const NONE: Self = Self { at: 0, error: Error::Io, lasting: false, weather: 0 };
 }
 
 /// What the shim has seen since it was armed.

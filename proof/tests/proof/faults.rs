@@ -14,6 +14,15 @@ fn a_store_on_a_failing_disk_keeps_every_promise() -> Result<(), Failure> {
 }
 
 #[test]
+fn a_store_whose_power_goes_keeps_every_promise() -> Result<(), Failure> {
+    let folder = tempfile::tempdir_in(fast_folder())?;
+    let tally = settings(folder.path(), false).lose_power(&|_| {})?;
+    assert_eq!(tally.wrong, Vec::<String>::new());
+    assert!(tally.points() >= 60 && tally.of("stopped") > 0, "{tally:?}");
+    Ok(())
+}
+
+#[test]
 fn a_disk_that_only_says_that_it_syncs_is_caught() -> Result<(), Failure> {
     let tally = fail(true)?;
     assert!(tally.wrong.iter().any(|wrong| wrong.contains("lost: ")), "{tally:?}");
@@ -40,6 +49,7 @@ fn settings(folder: &Path, lies: bool) -> Settings {
         seed: 1,
         operations: 60,
         points: Some(60),
+        power: 60,
         damage: Some(40),
         lies,
         processes: 2,
