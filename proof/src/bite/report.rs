@@ -77,12 +77,14 @@ impl Report {
 
     /// A table for people.
     pub fn to_markdown(&self) -> String {
-        let mut text =
-            String::from("| bug | class | suite | caught by | seconds |\n|---|---|---|---|---:|\n");
-        for Trial { bug, verdict, took } in &self.trials {
+        let mut text = String::from(
+            "| bug | class | suite | caught by | commit | seconds |\n|---|---|---|---|---|---:|\n",
+        );
+        for Trial { bug, commit, verdict, took } in &self.trials {
             let (suite, tests) = told(verdict);
             let (name, class, took) = (&bug.name, &bug.class, took.as_secs_f64());
-            let _ = writeln!(text, "| {name} | {class} | {suite} | {tests} | {took:.0} |");
+            let _ =
+                writeln!(text, "| {name} | {class} | {suite} | {tests} | {commit} | {took:.0} |");
         }
         let (caught, tried, of) = (self.caught(), self.trials.len(), self.of);
         let _ = writeln!(
@@ -108,13 +110,14 @@ impl Report {
 }
 
 fn entry(trial: &Trial) -> Value {
-    let Trial { bug, verdict, took } = trial;
+    let Trial { bug, commit, verdict, took } = trial;
     let mut entry = json!({
         "bug": bug.name,
         "area": bug.area,
         "class": bug.class,
         "why": bug.why,
         "file": bug.file,
+        "commit": commit,
         "seconds": took.as_secs_f64(),
     });
     let (word, details) = match verdict {
@@ -156,7 +159,7 @@ fn trial(bug: &Bug, entry: &Value) -> Result<Trial, Failure> {
         _ => return Err(format!("{} has no verdict", bug.name).into()),
     };
     let took = Duration::try_from_secs_f64(entry["seconds"].as_f64().unwrap_or_default())?;
-    Ok(Trial { bug: bug.clone(), verdict, took })
+    Ok(Trial { bug: bug.clone(), commit: text("commit"), verdict, took })
 }
 
 /// The suite that caught it, and which of its tests did, in words.
@@ -208,7 +211,8 @@ mod tests {
     }
 
     fn trial(name: &str, verdict: Verdict) -> Trial {
-        Trial { bug: bug(name), verdict, took: Duration::from_secs(2) }
+        let (commit, took) = ("1a2b3c4".into(), Duration::from_secs(2));
+        Trial { bug: bug(name), commit, verdict, took }
     }
 
     fn caught(how: How, tests: &[&str]) -> Verdict {
@@ -230,10 +234,10 @@ mod tests {
         let report = report();
         assert_eq!((report.caught(), report.survived(), report.unusable()), (2, 1, 1));
         let text = report.to_markdown();
-        let row = "| one | missing guard | core | x::y, z, u and 1 more | 2 |\n| two |";
+        let row = "| one | missing guard | core | x::y, z, u and 1 more | 1a2b3c4 | 2 |\n| two |";
         assert!(text.contains(row), "{text}");
-        assert!(text.contains("| two | missing guard | – | **nothing** | 2 |"), "{text}");
-        assert!(text.contains("| core | its tests did not end | 2 |"), "{text}");
+        assert!(text.contains("| two | missing guard | – | **nothing** | 1a2b3c4 | 2 |"), "{text}");
+        assert!(text.contains("| core | its tests did not end | 1a2b3c4 | 2 |"), "{text}");
         assert!(
             text.ends_with("2 of 4 that were tried are caught; 9 are written down.\n"),
             "{text}"

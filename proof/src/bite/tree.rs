@@ -13,6 +13,7 @@ use crate::Failure;
 #[derive(Debug)]
 pub struct Tree {
     folder: PathBuf,
+    commit: String,
 }
 
 impl Tree {
@@ -33,7 +34,12 @@ impl Tree {
             fs::copy(&from, &to)?;
         }
         remove_others(folder, Path::new(""), &files)?;
-        Ok(Self { folder: folder.to_owned() })
+        Ok(Self { folder: folder.to_owned(), commit: commit(workspace)? })
+    }
+
+    /// What it is a copy of.
+    pub fn commit(&self) -> &str {
+        &self.commit
     }
 
     /// Where it is.
@@ -99,13 +105,26 @@ pub fn replace_once(text: &str, find: &str, put: &str) -> Result<String, String>
     }
 }
 
+/// The commit of a workspace, and whether its crates differ from it. What is written about bugs is no
+/// difference.
+fn commit(workspace: &Path) -> Result<String, Failure> {
+    let commit = git(workspace, &["rev-parse", "--short", "HEAD"])?;
+    let changes = ["diff", "--name-only", "HEAD", "--", "crates", "Cargo.toml", "Cargo.lock"];
+    let is_clean = git(workspace, &changes)?.is_empty();
+    Ok(format!("{}{}", commit.trim(), if is_clean { "" } else { " with changes" }))
+}
+
+fn git(workspace: &Path, arguments: &[&str]) -> Result<String, Failure> {
+    let told = Command::new("git").arg("-C").arg(workspace).args(arguments).output()?;
+    if !told.status.success() {
+        return Err(format!("git: {}", String::from_utf8_lossy(&told.stderr).trim()).into());
+    }
+    Ok(String::from_utf8(told.stdout)?)
+}
+
 /// The files of a workspace that git knows and that are there.
 fn tracked(workspace: &Path) -> Result<BTreeSet<PathBuf>, Failure> {
-    let listed = Command::new("git").arg("-C").arg(workspace).args(["ls-files", "-z"]).output()?;
-    if !listed.status.success() {
-        return Err(format!("git: {}", String::from_utf8_lossy(&listed.stderr).trim()).into());
-    }
-    let text = String::from_utf8(listed.stdout)?;
+    let text = git(workspace, &["ls-files", "-z"])?;
     let names = text.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from);
     Ok(names.filter(|name| workspace.join(name).is_file()).collect())
 }
@@ -129,17 +148,16 @@ fn remove_others(folder: &Path, below: &Path, files: &BTreeSet<PathBuf>) -> Resu
 mod tests {
     use super::*;
 
+    const COMMIT: &str = "-c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qm test";
+
     fn workspace() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("src")).unwrap();
         fs::write(folder.path().join("src/a.rs"), "one two\nthree two\n").unwrap();
         fs::write(folder.path().join("not-known"), "x").unwrap();
-        let git = |arguments: &[&str]| {
-            let run = Command::new("git").arg("-C").arg(folder.path()).args(arguments).output();
-            assert!(run.unwrap().status.success());
-        };
-        git(&["init", "-q"]);
-        git(&["add", "src/a.rs"]);
+        for arguments in ["init -q", "add src/a.rs", COMMIT] {
+            git(folder.path(), &arguments.split(' ').collect::<Vec<_>>()).unwrap();
+        }
         folder
     }
 
@@ -163,6 +181,16 @@ mod tests {
         assert!(replace_once("a b c", "x", "d").unwrap_err().contains("not there"));
         assert!(replace_once("a b b", "b", "d").unwrap_err().contains("2 times"));
         assert!(replace_once("a b c", "b", "b").unwrap_err().contains("nothing"));
+    }
+
+    #[test]
+    fn what_differs_from_a_commit_is_said_to() {
+        let workspace = workspace();
+        let head = git(workspace.path(), &["rev-parse", "--short", "HEAD"]).unwrap();
+        assert_eq!(commit(workspace.path()).unwrap(), head.trim());
+        fs::write(workspace.path().join("Cargo.toml"), "x").unwrap();
+        git(workspace.path(), &["add", "Cargo.toml"]).unwrap();
+        assert_eq!(commit(workspace.path()).unwrap(), format!("{} with changes", head.trim()));
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub enum How {
 pub struct Trial {
     /// The bug.
     pub bug: Bug,
+    /// The commit that it was put into.
+    pub commit: String,
     /// What came of it.
     pub verdict: Verdict,
     /// How long it took, with building.
@@ -88,7 +90,8 @@ pub fn run(
         let put = tree.put(bug)?;
         let verdict = judge(bug, catalogue, cargo);
         put.take_out()?;
-        observer.tried(Trial { bug: bug.clone(), verdict: verdict?, took: started.elapsed() })?;
+        let (bug, commit) = (bug.clone(), tree.commit().to_owned());
+        observer.tried(Trial { bug, commit, verdict: verdict?, took: started.elapsed() })?;
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ pub(crate) fn prove(arguments: impl Iterator<Item = String>) -> ExitCode {
         Ok(report) if report.survived() > 0 => ExitCode::from(1),
         Ok(_) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("bite: {failure}");
+            eprintln!("bite: could not be tried: {failure}");
             ExitCode::from(2)
         }
     }
@@ -67,9 +67,10 @@ fn test(arguments: impl Iterator<Item = String>) -> Result<Report, Failure> {
     if options.resume {
         left.bugs.retain(|bug| !known.has_caught(bug));
     }
-    println!("bite: {} of {of} bugs, seed {}", left.bugs.len(), options.seed);
     let started = Instant::now();
     let tree = Tree::copy(&workspace, &options.folder.join("tree"))?;
+    let (count, seed, commit) = (left.bugs.len(), options.seed, tree.commit());
+    println!("bite: {count} of {of} bugs, seed {seed}, at {commit}");
     let cargo = Cargo::new(tree.folder(), &options.folder.join("build"));
     let mut clerk = Clerk {
         progress: Progress { done: 0, of: left.bugs.len(), bar: is_watched() },
@@ -96,10 +97,11 @@ fn conclude(report: &Report, took: Duration) {
     let minutes = took.as_secs_f64() / 60.0;
     match (report.unusable(), report.survived()) {
         (0, 0) => println!("bite: all {tried} bugs were caught, in {minutes:.1} min"),
-        (0, survived) => println!("bite: {survived} of {tried} bugs survived"),
-        (unusable, _) => {
-            println!("bite: {unusable} of {tried} bugs are none; {caught} were caught")
-        }
+        (0, survived) => println!("bite: FAILED: {survived} of {tried} bugs survived"),
+        (unusable, survived) => println!(
+            "bite: could not be tried: {unusable} of {tried} bugs are none; {caught} were caught, \
+             {survived} survived"
+        ),
     }
 }
 
