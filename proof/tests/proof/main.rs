@@ -1,5 +1,6 @@
 //! The proofs themselves, in small.
 
+mod backup;
 mod bite;
 mod counts;
 mod crash;
