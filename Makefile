@@ -3,8 +3,11 @@
 # FORM=short it is the one of the gate. How much either does is in proof/counts.mk.
 #
 # SEED=… repeats a run, where a proof has one seed for all. STORE=postgres or STORE=redis is what
-# `make crash` and `make soak` are about, instead of the embedded store. What they found is kept in
-# target/reports, and what is worth keeping in the repository.
+# `make crash`, `make sim` and `make soak` are about, instead of the embedded store. What they found is
+# kept in target/reports, and what is worth keeping in the repository.
+#
+# Programs end with 0 where all is well, with 1 where something is broken, and with 2 where it could not be
+# tried. make itself ends with 2 for either, and prints which it was: "Error 1" or "Error 2".
 
 FORM ?= long
 include proof/counts.mk
@@ -64,51 +67,59 @@ release:
 postgres: tools release
 	TASKLANE_TEST_STORE=postgres cargo test --workspace --all-features --locked --test http
 	TASKLANE_TEST_POOLER=yes TASKLANE_MODEL_STEPS=$(call count,POOLER_STEPS) cargo test --workspace --all-features --locked --test postgres
-	$(call crash_shared,postgres)
+	proof/parts crash $(call crash_shared,postgres)
 	$(PROOF) churn $(call count,CHURN_SECONDS)
 
 # The server's tests on Redis, and several servers that are killed, with their Redis.
 redis: tools release
 	TASKLANE_TEST_STORE=redis cargo test --workspace --all-features --locked --test http
-	$(call crash_shared,redis)
+	proof/parts crash $(call crash_shared,redis)
 
-# Kills primaries of Redis under load, and counts what was acknowledged and lost.
-failover: failover-2 failover-1 failover-0
+# Kills primaries under load, and counts what was acknowledged and lost: of PostgreSQL with a synchronous
+# standby, of Redis with replicas of which two, one or none confirm.
+failover: tools
+	proof/parts failover $(foreach kind,postgres 2 1 0,"$(call failover_of,$(kind))")
 
 failover-%: tools
-	TASKLANE_FAILOVERS=$(call count,FAILOVERS_$*) TASKLANE_REPLICAS=$* cargo test -p tasklane-redis --all-features \
-		--locked --test store -- --nocapture what_all_replicas_have_confirmed
+	$(call failover_of,$*)
+
+# With an argument that is postgres, or a number of replicas.
+failover_of = $(if $(filter postgres,$(1)),$(call failover_postgres,$(1)),$(call failover_redis,$(1)))
+failover_postgres = env TASKLANE_FAILOVERS=$(call count,FAILOVERS_$(1)) proof/test failover \
+	'$(call count,FAILOVERS_$(1)) primaries of PostgreSQL killed' tasklane-postgres postgres \
+	failover::what_was_acknowledged_outlives_every_failover_to_a_synchronous_standby
+failover_redis = env TASKLANE_FAILOVERS=$(call count,FAILOVERS_$(1)) TASKLANE_REPLICAS=$(1) proof/test failover \
+	'$(call count,FAILOVERS_$(1)) primaries of Redis killed, $(1) replicas confirm' tasklane-redis store \
+	sentinel::what_all_replicas_have_confirmed_survives_primaries_that_are_killed
 
 # Kills what holds a store, stops workers beyond their leases, and repeats submissions while the server
 # dies; then checks what was promised, and how soon a store with many tasks is ready again.
 crash: tools release
-	$(if $(filter postgres redis,$(STORE)),$(call crash_shared,$(STORE)),$(crash_embedded))
+	proof/parts crash $(if $(filter postgres redis,$(STORE)),$(call crash_shared,$(STORE)),$(crash_embedded))
 
-define crash_embedded
-	$(PROOF) crash --restarts $(call count,CRASH_RESTARTS) $(seed) $(call report,crash)
-	$(PROOF) crash --restarts $(call count,READY_RESTARTS) --tasks $(call count,READY_TASKS) \
-		--look-every $(call count,READY_RESTARTS) $(seed) $(call report,crash-ready)
+crash_embedded = \
+	"$(PROOF) crash --restarts $(call count,CRASH_RESTARTS) $(seed) $(call report,crash)" \
+	"$(PROOF) crash --restarts $(call count,READY_RESTARTS) --tasks $(call count,READY_TASKS) \
+		--look-every $(call count,READY_RESTARTS) $(seed) $(call report,crash-ready)" \
 	$(call crash_callers,sqlite)
-endef
 
 # Several servers on one database.
-define crash_shared
-	$(PROOF) crash --store $(1) --restarts $(call count,CRASH_SERVERS) --tasks $(call count,CRASH_TASKS) \
-		$(seed) $(call report,crash-$(1))
+crash_shared = \
+	"$(PROOF) crash --store $(1) --restarts $(call count,CRASH_SERVERS) --tasks $(call count,CRASH_TASKS) \
+		$(seed) $(call report,crash-$(1))" \
 	$(call crash_callers,$(1))
-endef
 
-define crash_callers
-	$(PROOF) crash zombie $(TASKLANE) --store $(1) --zombies $(call count,ZOMBIE_STOPS) \
-		$(seed) $(call report,zombie-$(1))
-	$(PROOF) crash idempotency $(TASKLANE) --store $(1) --keys $(call count,IDEMPOTENCY_KEYS) \
+crash_callers = \
+	"$(PROOF) crash zombie $(TASKLANE) --store $(1) --zombies $(call count,ZOMBIE_STOPS) \
+		$(seed) $(call report,zombie-$(1))" \
+	"$(PROOF) crash idempotency $(TASKLANE) --store $(1) --keys $(call count,IDEMPOTENCY_KEYS) \
 		--duplicates $(call count,IDEMPOTENCY_DUPLICATES) --kills $(call count,IDEMPOTENCY_KILLS) \
-		$(seed) $(call report,idempotency-$(1))
-endef
+		$(seed) $(call report,idempotency-$(1))"
 
-# Compares the embedded store with a naive model, step by step.
-sim:
-	proof/sim/run $(call count,SIM_STEPS) $(SEED)
+# Compares a store with a naive model, step by step.
+sim: $(if $(STORE),tools)
+	proof/sim/run $(if $(filter postgres redis,$(STORE)),$(call count,STORE_STEPS),$(call count,SIM_STEPS)) \
+		"$(SEED)" $(STORE)
 
 # Puts bugs into a copy of the code, one at a time, each of which the ordinary tests must catch. BITE is
 # said to it too: BITE=--resume goes on where a run was stopped, BITE='--only NAME,NAME' tries some again.

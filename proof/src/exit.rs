@@ -11,7 +11,7 @@ pub fn code(proof: &str, outcome: Result<bool, Failure>) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(failure) => {
-            eprintln!("{proof}: {failure}");
+            eprintln!("{proof}: could not be tried: {failure}");
             ExitCode::from(2)
         }
     }

@@ -65,6 +65,13 @@ impl Options {
         self.text("--store").map_or(Ok(Engine::Sqlite), Engine::parse)
     }
 
+    /// What is said to `make` for the same proof with this seed.
+    pub fn again(&self, proof: &str, seed: u64) -> String {
+        let store = self.text("--store").filter(|store| *store != "sqlite");
+        let store = store.map_or_else(String::new, |store| format!(" STORE={store}"));
+        format!("make {proof}{store} SEED={seed}")
+    }
+
     /// A text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
@@ -90,6 +97,8 @@ mod tests {
         assert_eq!(program, PathBuf::from("tasklane"));
         assert_eq!((options.seed()?, options.engine()?), (7, Engine::Redis));
         assert_eq!((options.number("--more", 3)?, options.path("--report")), (3, None));
+        assert_eq!(options.again("crash", 7), "make crash STORE=redis SEED=7");
+        assert_eq!(parse("tasklane --store sqlite")?.1.again("crash", 7), "make crash SEED=7");
         for wrong in ["--seed 7", "tasklane --sed 7", "tasklane --seed"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

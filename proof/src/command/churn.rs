@@ -3,7 +3,8 @@
 //! removed there. Claims and settles must not take much longer for it.
 //!
 //! `proof churn [SECONDS] [RATE]`: so long, and so many tasks a second in each.
-#![expect(clippy::expect_used, reason = "a test that cannot be made should stop")]
+//!
+//! Ends with 0 if they did not, with 1 if they did, and with 2 if the test itself could not run.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command as Program, ExitCode, Stdio};
@@ -11,11 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tasklane_core::{
-    Command, Intent, NewTask, Outcome, Policies, Selection, TaskType, WorkerId, WorkerSpec,
+    Command, Draft, Intent, NewTask, Outcome, Policies, Selection, TaskType, WorkerId, WorkerSpec,
 };
 use tasklane_postgres::PostgresStore;
 use tasklane_postgres::test_server::{Care, TestServer};
 use tasklane_proof::report::percentile;
+use tasklane_proof::{Failure, exit};
 use tasklane_store::{ClaimRequest, Claimed, Store, Submission};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -43,31 +45,48 @@ struct Site {
     times: Mutex<Times>,
 }
 
-pub(crate) fn prove(mut arguments: impl Iterator<Item = String>) -> ExitCode {
-    let mut number = |otherwise: u32| match arguments.next() {
-        Some(text) => text.parse().expect("a number"),
-        None => otherwise,
-    };
-    let (seconds, rate) = (number(60).max(6), number(500).max(100));
-    let runtime = Runtime::new().expect("a runtime");
-    let server = TestServer::start(Care::Durable).expect("a server");
-    let addresses = [(); 2].map(|()| server.new_database().expect("a database"));
-    let sites = addresses.clone().map(|address| {
-        let opened = runtime.block_on(PostgresStore::open(&address, &Default::default()));
-        Arc::new(Site { store: opened.expect("a store"), times: Mutex::default() })
-    });
+pub(crate) fn prove(arguments: impl Iterator<Item = String>) -> ExitCode {
+    exit::code("churn", test(arguments))
+}
+
+fn test(mut arguments: impl Iterator<Item = String>) -> Result<bool, Failure> {
+    let mut number = |otherwise: u32| arguments.next().map_or(Ok(otherwise), |text| text.parse());
+    let (seconds, rate) = (number(60)?.max(6), number(500)?.max(100));
+    let runtime = Runtime::new()?;
+    let server = TestServer::start(Care::Durable)?;
+    let addresses = [server.new_database()?, server.new_database()?];
+    let mut sites = Vec::new();
+    for address in &addresses {
+        let store = runtime.block_on(PostgresStore::open(address, &Default::default()))?;
+        sites.push(Arc::new(Site { store, times: Mutex::default() }));
+    }
     // None of them ends by itself, unless a call fails.
     let mut callers: Vec<JoinHandle<()>> = Vec::new();
     for site in &sites {
-        callers.push(runtime.spawn(produce(Arc::clone(site), rate)));
+        callers.push(runtime.spawn(produce(Arc::clone(site), rate, draft()?)));
         callers.extend((0..WORKERS).map(|_| runtime.spawn(work(Arc::clone(site)))));
     }
     println!("churn: {rate} tasks a second in each of two databases, for {seconds} s");
     std::thread::sleep(Duration::from_secs(2));
     let [_, watched] = &addresses;
-    let mut snapshot = Snapshot::hold(watched);
+    let mut snapshot = Snapshot::hold(watched)?;
     let window = Duration::from_secs(u64::from(seconds)) / (2 * WINDOWS);
     std::thread::sleep(window * WINDOWS);
+    let ratios = compare(&sites, window);
+    let held = snapshot.is_held();
+    drop(snapshot);
+    let failed = callers.iter().filter(|caller| caller.is_finished()).count();
+    callers.iter().for_each(JoinHandle::abort);
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    drop(server);
+    if !held {
+        return Err("the snapshot was not held to the end".into());
+    }
+    Ok(conclude(ratios, failed))
+}
+
+/// How many times as long claims and settles took beside the snapshot, in each window.
+fn compare(sites: &[Arc<Site>], window: Duration) -> [Vec<f64>; 2] {
     let mut ratios = [Vec::new(), Vec::new()];
     for _ in 0..WINDOWS {
         sites.iter().for_each(|site| drop(site.take()));
@@ -82,25 +101,20 @@ pub(crate) fn prove(mut arguments: impl Iterator<Item = String>) -> ExitCode {
             ratios.push(beside.p99 / quiet.p99);
         }
     }
-    let held = snapshot.is_held();
-    drop(snapshot);
-    let failed = callers.iter().filter(|caller| caller.is_finished()).count();
-    callers.iter().for_each(JoinHandle::abort);
-    runtime.shutdown_timeout(Duration::from_secs(5));
-    drop(server);
+    ratios
+}
+
+/// Says what came of it.
+fn conclude(ratios: [Vec<f64>; 2], failed: usize) -> bool {
     let [claims, settles] = ratios.map(middle);
-    if !held {
-        eprintln!("churn: the snapshot was not held to the end");
+    let figures =
+        format!("p99 of claims × {claims:.2}, of settles × {settles:.2} (at most {TIMES_MAX})");
+    let well = failed == 0 && claims <= TIMES_MAX && settles <= TIMES_MAX;
+    match well {
+        true => println!("churn: {figures}: passed"),
+        false => println!("churn: FAILED: {figures}; {failed} of those who call have stopped"),
     }
-    if failed > 0 {
-        eprintln!("churn: {failed} of those who call have stopped");
-    }
-    let well = held && failed == 0 && claims <= TIMES_MAX && settles <= TIMES_MAX;
-    let verdict = if well { "passed" } else { "FAILED" };
-    println!(
-        "churn: p99 of claims × {claims:.2}, of settles × {settles:.2} (at most {TIMES_MAX}): {verdict}"
-    );
-    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    well
 }
 
 /// A transaction that looks at a moment and does not end before this does.
@@ -113,17 +127,19 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn hold(address: &str) -> Self {
+    fn hold(address: &str) -> Result<Self, Failure> {
         let mut client = Program::new("psql");
         client.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]).arg(address);
         let client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut client = client.expect("psql");
-        let mut input = client.stdin.take().expect("its input");
-        let output = BufReader::new(client.stdout.take().expect("its output"));
-        input.write_all(b"BEGIN ISOLATION LEVEL REPEATABLE READ;\n").expect("a transaction");
+        let mut client = client.map_err(|error| format!("psql: {error}"))?;
+        let (Some(input), Some(output)) = (client.stdin.take(), client.stdout.take()) else {
+            return Err("psql has no pipes".into());
+        };
+        let output = BufReader::new(output);
         let mut snapshot = Self { client, input, output, tasks: String::new() };
-        snapshot.tasks = snapshot.count().expect("a look at tasks");
-        snapshot
+        snapshot.input.write_all(b"BEGIN ISOLATION LEVEL REPEATABLE READ;\n")?;
+        snapshot.tasks = snapshot.count().ok_or("psql does not count tasks")?;
+        Ok(snapshot)
     }
 
     /// Whether it still looks at the moment at which it began.
@@ -156,9 +172,11 @@ impl Site {
     }
 }
 
-async fn produce(site: Arc<Site>, rate: u32) {
-    let task = NewTask::new(TaskType::new("churn").expect("a type"), "1");
-    let draft = task.resolve(&Policies::default()).expect("a task");
+fn draft() -> Result<Draft, Failure> {
+    Ok(NewTask::new(TaskType::new("churn")?, "1").resolve(&Policies::default())?)
+}
+
+async fn produce(site: Arc<Site>, rate: u32, draft: Draft) {
     let count = (rate as usize * TICK.as_millis() as usize / 1_000).max(1);
     let mut tick = tokio::time::interval(TICK);
     loop {
@@ -171,35 +189,46 @@ async fn produce(site: Arc<Site>, rate: u32) {
 }
 
 async fn work(site: Arc<Site>) {
-    let spec = WorkerSpec::new(Selection::default(), 100).expect("a worker");
-    let worker: WorkerId = site.store.register(spec).await.expect("a worker");
+    let Some(worker) = register(&site.store).await else {
+        return eprintln!("churn: a worker was not registered");
+    };
     loop {
         let request = ClaimRequest { worker, count: HANDFUL, auto_start: true, narrowed: None };
         let begun = Instant::now();
-        let Ok(mut claimed) = site.store.claim(vec![request]).await else {
+        let Ok(claimed) = site.store.claim(vec![request]).await else {
             return eprintln!("churn: a claim failed");
         };
         let took = begun.elapsed();
-        let claimed = claimed.pop().expect("a verdict").expect("a worker that is known");
+        let Ok(claimed) = claimed.into_iter().collect::<Result<Vec<_>, _>>() else {
+            return eprintln!("churn: a claim was refused");
+        };
+        let claimed = claimed.concat();
         if claimed.is_empty() {
             tokio::time::sleep(TICK).await;
             continue;
         }
         site.note(|times| times.claims.push(took));
         let begun = Instant::now();
-        let settles = claimed.iter().map(complete).collect();
+        let settles = claimed.iter().filter_map(complete).collect();
         let Ok(settled) = site.store.execute(settles).await else {
             return eprintln!("churn: a settle failed");
         };
-        assert!(settled.iter().all(Result::is_ok), "each is settled once");
+        if settled.len() != claimed.len() || settled.iter().any(Result::is_err) {
+            return eprintln!("churn: a settle was refused");
+        }
         site.note(|times| times.settles.push(begun.elapsed()));
     }
 }
 
-fn complete(claimed: &Claimed) -> Command {
-    let token = claimed.task.state.lease().expect("it is held").token;
+async fn register(store: &PostgresStore) -> Option<WorkerId> {
+    let spec = WorkerSpec::new(Selection::default(), 100).ok()?;
+    store.register(spec).await.ok()
+}
+
+fn complete(claimed: &Claimed) -> Option<Command> {
+    let token = claimed.task.state.lease()?.token;
     let outcome = Outcome::Completed("true".into());
-    Command { task: claimed.task.id, intent: Intent::Settle(token, outcome) }
+    Some(Command { task: claimed.task.id, intent: Intent::Settle(token, outcome) })
 }
 
 /// In milliseconds.

@@ -170,7 +170,7 @@ fn conclude(tallies: &[(&'static str, Tally)], options: &Arguments) -> bool {
     let seed = options.plan.seed;
     match held {
         true => println!("fuzz: {inputs} inputs: no panic, none over 100 ms, every property held"),
-        false => println!("fuzz: BROKEN after {inputs} inputs, seed {seed}"),
+        false => println!("fuzz: FAILED after {inputs} inputs, seed {seed}"),
     }
     held
 }

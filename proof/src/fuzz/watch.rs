@@ -59,7 +59,7 @@ impl Watch {
         {
             let _ = file.parent().map(std::fs::create_dir_all);
             let _ = std::fs::write(file, input);
-            eprintln!("fuzz: BROKEN: an input does not end: {}", file.display());
+            eprintln!("fuzz: FAILED: an input does not end: {}", file.display());
             std::process::exit(1);
         }
     }

@@ -97,7 +97,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> Result<bool, Failure> {
     if let Some(file) = options.path("--report") {
         std::fs::write(file, format!("{report:#}\n"))?;
     }
-    let kept = test.conclude(repeated, started.elapsed());
+    let kept = test.conclude(repeated, started.elapsed(), &options.again("crash", seed));
     if kept && kills > 0 && repeated.unanswered == 0 {
         return Err("no kill came between a call and its answer: nothing was shown".into());
     }
@@ -256,7 +256,7 @@ impl Test {
     }
 
     /// Says what came of it.
-    fn conclude(&self, repeated: Repeated, took: Duration) -> bool {
+    fn conclude(&self, repeated: Repeated, took: Duration, again: &str) -> bool {
         let violations = self.violations.lock().unwrap_or_else(PoisonError::into_inner);
         for violation in violations.iter().take(SHOWN_MAX) {
             eprintln!("idempotency: {violation}");
@@ -273,8 +273,10 @@ impl Test {
             self.completed.load(Ordering::Relaxed),
         );
         let kept = violations.is_empty();
-        let end = if kept { "exactly one task for each key" } else { "FAILED" };
-        println!("idempotency: {end}");
+        match kept {
+            true => println!("idempotency: exactly one task for each key"),
+            false => println!("idempotency: FAILED; again: {again}"),
+        }
         kept
     }
 }

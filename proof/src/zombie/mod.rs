@@ -103,7 +103,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> Result<bool, Failure> {
     if seen.violations.is_empty() && (counts.judged == 0 || counts.judged != zombies) {
         return Err(format!("{} cases are void: too slow for such leases", counts.void).into());
     }
-    Ok(conclude(&seen, counts, started.elapsed()))
+    Ok(conclude(&seen, counts, started.elapsed(), &options.again("crash", seed)))
 }
 
 impl Test {
@@ -290,7 +290,7 @@ fn report(seen: &Seen, counts: Counts, seed: u64, took: Duration) -> Value {
 }
 
 /// Says what came of it.
-fn conclude(seen: &Seen, counts: Counts, took: Duration) -> bool {
+fn conclude(seen: &Seen, counts: Counts, took: Duration, again: &str) -> bool {
     for violation in seen.violations.iter().take(SHOWN_MAX) {
         eprintln!("zombie: {violation}");
     }
@@ -307,7 +307,9 @@ fn conclude(seen: &Seen, counts: Counts, took: Duration) -> bool {
         seen.writes_taken
     );
     let kept = seen.violations.is_empty();
-    let end = if kept { "every stale call was refused, nothing changed" } else { "FAILED" };
-    println!("zombie: {end}");
+    match kept {
+        true => println!("zombie: every stale call was refused, nothing changed"),
+        false => println!("zombie: FAILED; again: {again}"),
+    }
     kept
 }
