@@ -58,10 +58,37 @@ pub(crate) fn unwritten(error: &RedisError) -> StoreError {
         Some("OOM") => StoreError::Full(text),
         Some(
             "READONLY" | "MISCONF" | "NOREPLICAS" | "LOADING" | "BUSY" | "CLUSTERDOWN" | "TRYAGAIN"
-            | "MASTERDOWN" | "NOPERM" | "NOAUTH" | "WRONGPASS" | "MOVED" | "ASK" | "NOSCRIPT",
+            | "MASTERDOWN" | "NOPERM" | "NOAUTH" | "WRONGPASS" | "MOVED" | "ASK" | "NOSCRIPT"
+            // What our script itself says before it writes anything.
+            | "TASKLANE",
         ) => StoreError::Unavailable(text),
         Some(_) => StoreError::Corrupt(format!("a write stopped half way: {text}")),
         None if error.is_connection_refusal() => StoreError::Unavailable(text),
         None => StoreError::OutcomeUnknown(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> StoreError {
+        let answer = redis::parse_redis_value(text.as_bytes()).unwrap();
+        unwritten(&answer.extract_error().unwrap_err())
+    }
+
+    #[test]
+    fn what_was_refused_before_it_began_was_not_written() {
+        for text in ["-TASKLANE ERR no right\r\n", "-NOREPLICAS too few\r\n", "-BUSY other\r\n"] {
+            assert!(matches!(said(text), StoreError::Unavailable(_)), "{text}");
+        }
+        assert!(matches!(said("-OOM no memory\r\n"), StoreError::Full(_)));
+    }
+
+    #[test]
+    fn what_failed_otherwise_stopped_half_way() {
+        for text in ["-WRONGTYPE no hash\r\n", "-ERR no such command\r\n"] {
+            assert!(matches!(said(text), StoreError::Corrupt(_)), "{text}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What the store and its writer share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tasklane_core::lifecycle::Rules;
@@ -22,8 +22,18 @@ pub(crate) struct Shared {
     catalog: Mutex<Arc<Catalog>>,
     pub(crate) signals: Signals,
     trouble: Mutex<Option<String>>,
+    damage: Mutex<Damage>,
     commit_micros: Tally,
     commit_events: Tally,
+}
+
+/// Writes that stopped half way: later ones succeed and prove nothing.
+#[derive(Debug, Default)]
+struct Damage {
+    /// How many, as far as is known.
+    count: u64,
+    /// What is said of the last one.
+    text: Option<String>,
 }
 
 impl Shared {
@@ -35,6 +45,7 @@ impl Shared {
             catalog: Mutex::default(),
             signals: Signals::default(),
             trouble: Mutex::default(),
+            damage: Mutex::default(),
             commit_micros: Tally::default(),
             commit_events: Tally::default(),
         }
@@ -74,12 +85,37 @@ impl Shared {
 
     /// Why the last write failed, if it did, or why none should be made.
     pub(crate) fn trouble(&self) -> Option<String> {
-        let noted = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        noted.or_else(|| self.link.refusal())
+        let damage = self.damage().text.clone();
+        let noted = || self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        damage.or_else(noted).or_else(|| self.link.refusal())
     }
 
     pub(crate) fn note_trouble(&self, trouble: Option<String>) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    /// A write stopped half way, or what is there contradicts itself. That stays true.
+    pub(crate) fn note_damage(&self, text: &str) {
+        let mut damage = self.damage();
+        damage.count += 1;
+        damage.text = Some(text.to_owned());
+    }
+
+    /// How often that was so.
+    pub(crate) fn damages(&self) -> u64 {
+        self.damage().count
+    }
+
+    /// A look at everything has found nothing wrong since it was so for the last time.
+    pub(crate) fn disprove(&self, count: u64) {
+        let mut damage = self.damage();
+        if damage.count == count {
+            damage.text = None;
+        }
+    }
+
+    fn damage(&self) -> MutexGuard<'_, Damage> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads, with lanes and queues as of that moment.

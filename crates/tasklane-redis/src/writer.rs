@@ -339,6 +339,9 @@ impl Writer {
         self.forget();
         self.unconfirmed |=
             matches!(error, StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_));
+        if let StoreError::Corrupt(_) = error {
+            self.shared.note_damage(&error.to_string());
+        }
         self.shared.note_trouble(Some(error.to_string()));
         group.into_iter().for_each(|call| call.answer(Err(error.clone())));
     }

@@ -26,6 +26,7 @@ type Counted = HashMap<(u32, Priority), [u64; StateName::COUNT]>;
 
 impl Shared {
     pub(crate) async fn check(&self) -> Result<Vec<Finding>, Fault> {
+        let damages = self.damages();
         let (begin, _) = self.look(Vec::new()).await?;
         let mut findings = Vec::new();
         let mut counted = Counted::new();
@@ -48,6 +49,9 @@ impl Shared {
             if stored != counted {
                 let problem = "they do not count what there is".into();
                 findings.push(Finding { place: "counters".into(), problem });
+            }
+            if findings.is_empty() {
+                self.disprove(damages);
             }
         }
         Ok(findings)
@@ -99,15 +103,22 @@ impl Shared {
     ) -> Result<(), Fault> {
         for _ in 0..LOOKS_MAX {
             let found = self.tasks(ids, false).await?;
+            let absent = ids.iter().zip(&found).filter(|(_, found)| found.is_none());
+            let absent: Vec<_> = absent.map(|(id, _)| *id).collect();
             let all = found.into_iter().flatten().map(|(stored, _)| stored).collect::<Vec<_>>();
             let catalog = self.catalog();
             let reads = all.iter().map(|stored| reads_of(stored, &catalog));
             let reads = reads.collect::<Result<Vec<_>, _>>()?;
             let fields = all.iter().flat_map(|stored| fields_of(stored.task.id));
             let every = reads.iter().flatten().map(|(read, _)| read.clone()).chain(fields);
+            let every = every.chain(absent.iter().flat_map(|id| reads_of_absent(*id)));
             let (snapshot, catalog) = self.look(every.collect()).await?;
-            if all.iter().any(|stored| !is_same(stored, &snapshot)) {
+            let came = |id: &TaskId| task_field(*id, &snapshot).is_some();
+            if absent.iter().any(came) || all.iter().any(|stored| !is_same(stored, &snapshot)) {
                 continue;
+            }
+            for id in absent {
+                findings.extend(finding_of_absent(id, &snapshot)?);
             }
             for (stored, reads) in all.iter().zip(&reads) {
                 let key = (stored.lane, stored.task.spec.priority);
@@ -130,13 +141,35 @@ fn fields_of(id: TaskId) -> [Read; 3] {
     [field(Key::Task), field(Key::Record), field(Key::Trail)]
 }
 
+/// The block of the index that an id belongs to, and what should be there for it.
+fn reads_of_absent(id: TaskId) -> [Read; 2] {
+    let block = Read::Blocks { from: *id.as_bytes(), count: 1 };
+    [block, Read::Field(Key::Task, id.as_bytes().to_vec())]
+}
+
+fn task_field(id: TaskId, snapshot: &Snapshot) -> Option<Bytes> {
+    snapshot.field(&Key::Task, id.as_bytes()).cloned().flatten()
+}
+
+/// Of a task that is not there: whether it is still in the index, or was removed since it was listed.
+fn finding_of_absent(id: TaskId, snapshot: &Snapshot) -> Result<Option<Finding>, Fault> {
+    let [block, _] = reads_of_absent(id);
+    for block in value::array(snapshot.plain(&block).cloned().unwrap_or_default())? {
+        let ids = value::bytes(block)?.unwrap_or_default();
+        if ids.chunks_exact(16).any(|listed| listed == id.as_bytes()) {
+            let problem = "listed, but there is no such task".into();
+            return Ok(Some(Finding { place: format!("task {id}"), problem }));
+        }
+    }
+    Ok(None)
+}
+
 /// Whether a task has not changed between two looks.
 fn is_same(stored: &Stored, snapshot: &Snapshot) -> bool {
     let id = stored.task.id;
     let record = snapshot.field(&Key::Record, id.as_bytes()).cloned().flatten();
-    let task = snapshot.field(&Key::Task, id.as_bytes()).cloned().flatten();
     let fresh = stored.pack_record();
-    task.is_some() && record.is_none_or(|record: Bytes| record[..] == fresh[..])
+    task_field(id, snapshot).is_some() && record.is_none_or(|record: Bytes| record[..] == fresh[..])
 }
 
 /// What should be there besides a task, and what is wrong if it is not.
@@ -194,7 +227,7 @@ fn problem_of(
         }
     }
     let id = stored.task.id;
-    let packed = snapshot.field(&Key::Task, id.as_bytes()).cloned().flatten().unwrap_or_default();
+    let packed = task_field(id, snapshot).unwrap_or_default();
     let admitted = Stored::unpack_task(id, &packed, catalog)?;
     let apart = || snapshot.field(&Key::Trail, id.as_bytes()).cloned().flatten();
     let entries = stored.entries.or_read(apart);

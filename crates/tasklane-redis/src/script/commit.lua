@@ -15,15 +15,21 @@
 --       by another write; {2} when it is another server's turn; {3} when the epoch began on another Redis
 --       server, or on this one before it was started again. In these nothing was written.
 --
--- Keys are named by their place in KEYS. Every guard stands before the first write.
+-- Keys are named by their place in KEYS. Every guard stands before the first write, and whatever else
+-- may fail though the store is whole: an error behind a write leaves half of it.
 local known = redis.call('HMGET', KEYS[1], 'version', 'epoch', 'mark', 'origin')
 for at = 1, 3 do
   if (known[at] or '0') ~= ARGV[at] then
     return {0}
   end
 end
+-- A user may lack the right to these.
+local now, info = redis.pcall('TIME'), redis.pcall('INFO', 'replication')
+if now.err or type(info) == 'table' then
+  return redis.error_reply('TASKLANE ' .. (now.err or info.err))
+end
 -- Redis gives itself another id when it starts and when it becomes a primary.
-local origin = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+local origin = string.match(info, 'master_replid:(%x+)')
 if ARGV[6] ~= 'epoch' and known[4] ~= origin then
   return {3}
 end
@@ -196,5 +202,4 @@ while at <= #ARGV do
   end
 end
 redis.call('HSET', KEYS[1], 'version', string.format('%.0f', ARGV[1] + 1), 'mark', ARGV[4])
-local now = redis.call('TIME')
 return {1, string.format('%.0f', now[1] * 1000000 + now[2])}

@@ -13,6 +13,7 @@ mod cluster;
 mod condition;
 mod conformance;
 mod connection;
+mod damage;
 mod deep;
 mod durable;
 mod fixture;
