@@ -7,6 +7,7 @@ use tasklane_store::{Page, PageCursor, Query, StoredTask};
 use crate::fault::Fault;
 use crate::keys::Key;
 use crate::read::Read;
+use crate::session::held_count_read;
 use crate::shared::Shared;
 use crate::stored::{Stored, task_id};
 use crate::value;
@@ -15,9 +16,10 @@ use crate::value;
 const BLOCKS: usize = 8;
 /// Tasks read at once.
 const TASKS_AT_ONCE: usize = 500;
-/// Lists of tasks that were completed together, read at first of each queue; of other ended tasks, which
-/// are listed one by one, sixteen times as many.
+/// Lists of tasks that were completed together, read at first of each queue.
 const ENDED_AT_ONCE: usize = 64;
+/// Of other ended tasks, which are listed one by one, so many times as many.
+const MORE_OF_OTHERS: usize = 16;
 /// How much more is read if that was too little, and up to where.
 const MORE: usize = 4;
 const ENDED_AT_ONCE_MAX: usize = 1_024;
@@ -79,15 +81,19 @@ impl Shared {
         }
     }
 
-    /// From the few that are held.
+    /// From those that are held, which are few. Where they are more than one call looks at, it goes by
+    /// id like any other: both go on from the same cursor.
     async fn list_leased(&self, query: &Query) -> Result<Page, Fault> {
-        let mut filling = Filling { query, page: Page::default(), bytes: 0 };
-        let mut ids = Vec::new();
         let workers = self.members([Key::Leases]).await?;
         let worker = |id: Bytes| <[u8; 16]>::try_from(&id[..]).map(WorkerId::from_bytes);
-        let held = workers.into_iter().flat_map(worker).map(Key::Held);
-        for held in held.collect::<Vec<_>>().chunks(TASKS_AT_ONCE) {
-            for member in self.members(held.to_vec()).await? {
+        let workers: Vec<_> = workers.into_iter().flat_map(worker).collect();
+        if self.held_by_all(&workers).await? > limits::EXAMINED_MAX {
+            return self.list_by_id(query).await;
+        }
+        let mut filling = Filling { query, page: Page::default(), bytes: 0 };
+        let mut ids = Vec::new();
+        for workers in workers.chunks(TASKS_AT_ONCE) {
+            for member in self.members(workers.iter().copied().map(Key::Held)).await? {
                 ids.push(task_id(&member)?);
             }
         }
@@ -98,6 +104,20 @@ impl Shared {
             filling.page.next = None;
         }
         Ok(filling.page)
+    }
+
+    /// How many tasks workers hold.
+    async fn held_by_all(&self, workers: &[WorkerId]) -> Result<usize, Fault> {
+        let mut sum = 0;
+        for workers in workers.chunks(TASKS_AT_ONCE) {
+            let reads: Vec<_> = workers.iter().copied().map(held_count_read).collect();
+            let (snapshot, _) = self.look(reads.clone()).await?;
+            for read in &reads {
+                let count = value::integer(snapshot.plain(read).cloned().unwrap_or_default())?;
+                sum += usize::try_from(count).unwrap_or_default();
+            }
+        }
+        Ok(sum)
     }
 
     /// All members of sorted sets.
@@ -197,11 +217,13 @@ impl Shared {
             .collect();
         let after = query.after.unwrap_or(PageCursor { major: i64::MAX, minor: i64::MAX });
         let from = if query.after.is_some() { after.major.to_string() } else { "+inf".into() };
-        let mut count = ENDED_AT_ONCE;
+        // Of many queues less each: together they should not be more than one call looks at.
+        let each = limits::EXAMINED_MAX / (lines.len() * MORE_OF_OTHERS).max(1);
+        let mut count = each.clamp(1, ENDED_AT_ONCE);
         loop {
             let limit = |key: &Key| match key {
                 Key::Ended(StateName::Completed, _) => count,
-                _ => count * 16,
+                _ => count * MORE_OF_OTHERS,
             };
             let read = |key: &Key| {
                 let limit = limit(key).to_string();
@@ -228,10 +250,11 @@ impl Shared {
                     }
                 }
             }
+            let examined = ended.len();
             ended.retain(|(at, ..)| floor.is_none_or(|floor| *at > floor));
             let enough = ended.len() >= query.limit.min(limits::PAGE_MAX);
-            let all = count >= ENDED_AT_ONCE_MAX && !ended.is_empty();
-            if enough || all || floor.is_none() {
+            let all = count >= ENDED_AT_ONCE_MAX || examined >= limits::EXAMINED_MAX;
+            if enough || all && !ended.is_empty() || floor.is_none() {
                 return Ok((ended, floor.is_some()));
             }
             count *= MORE;

@@ -25,7 +25,7 @@ pub(crate) fn replica_of(primary: &TestServer, settings: &[&str]) -> TestServer 
 }
 
 /// How often a server has carried out a command.
-fn calls(server: &TestServer, command: &str) -> u64 {
+pub(crate) fn calls(server: &TestServer, command: &str) -> u64 {
     let stats: String = server.command(&["INFO", "commandstats"]).unwrap();
     let line =
         stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));

@@ -17,6 +17,7 @@ mod damage;
 mod deep;
 mod durable;
 mod fixture;
+mod list;
 mod memory;
 mod model;
 mod restart;
