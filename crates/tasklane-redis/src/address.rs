@@ -11,8 +11,8 @@ const SENTINEL_PORT: &str = "26379";
 
 const FORMS: &str = "redis://HOST:PORT/NUMBER, rediss:// for TLS, unix:///PATH, \
                      redis+sentinel://HOST:PORT,HOST:PORT/NAME or redis+cluster://HOST:PORT,HOST:PORT/";
-const WORDS: &str = "namespace=, replicas=, ca=, certificate=, key= or sentinel_password= behind the \
-                     question mark";
+const WORDS: &str = "namespace=, replicas=, ca=, certificate=, key=, sentinel_user= or \
+                     sentinel_password= behind the question mark";
 
 /// An address such as `redis://user:password@host:6379/0?namespace=mail&replicas=1`.
 #[derive(Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl std::str::FromStr for Address {
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let (servers, words) = text.split_once('?').unwrap_or((text, ""));
         let (mut files, mut namespace, mut replicas) = (Files::default(), None, 0);
-        let mut sentinel_password = None;
+        let (mut sentinel_user, mut sentinel_password) = ("", None);
         for word in words.split('&').filter(|word| !word.is_empty()) {
             let (name, value) = word.split_once('=').ok_or_else(|| bad(WORDS))?;
             match name {
@@ -70,6 +70,7 @@ impl std::str::FromStr for Address {
                 "ca" => files.ca = Some(value.into()),
                 "certificate" => files.certificate = Some(value.into()),
                 "key" => files.key = Some(value.into()),
+                "sentinel_user" => sentinel_user = value,
                 "sentinel_password" => sentinel_password = Some(value),
                 _ => return Err(bad(WORDS)),
             }
@@ -77,7 +78,11 @@ impl std::str::FromStr for Address {
         if files.certificate.is_some() != files.key.is_some() {
             return Err(bad("certificate= and key= together"));
         }
-        let way = way(servers, sentinel_password).ok_or_else(|| bad(FORMS))?;
+        if !sentinel_user.is_empty() && sentinel_password.is_none() {
+            return Err(bad("sentinel_user= with a sentinel_password="));
+        }
+        let watcher = sentinel_password.map(|password| format!("{sentinel_user}:{password}@"));
+        let way = way(servers, &watcher.unwrap_or_default()).ok_or_else(|| bad(FORMS))?;
         Ok(Self { way, files, namespace, replicas })
     }
 }
@@ -86,7 +91,8 @@ fn bad(expected: &'static str) -> Invalid {
     Invalid::new("store", Problem::Malformed { expected })
 }
 
-fn way(servers: &str, sentinel_password: Option<&str>) -> Option<Way> {
+/// `watcher` is whom sentinels take us for: with its `@`, or empty.
+fn way(servers: &str, watcher: &str) -> Option<Way> {
     let (scheme, rest) = servers.split_once("://")?;
     let (plain, how) = scheme.split_once('+').unwrap_or((scheme, ""));
     match (plain, how) {
@@ -96,10 +102,9 @@ fn way(servers: &str, sentinel_password: Option<&str>) -> Option<Way> {
         ("redis" | "rediss" | "valkey" | "valkeys", "sentinel") => {
             let parts = Parts::of(rest)?;
             let (name, number) = parts.path.split_once('/').unwrap_or((parts.path, ""));
-            let password = sentinel_password.map_or(String::new(), |word| format!(":{word}@"));
             let sentinel = |host: &str| match host.ends_with(']') || !host.contains(':') {
-                true => format!("{plain}://{password}{host}:{SENTINEL_PORT}"),
-                false => format!("{plain}://{password}{host}"),
+                true => format!("{plain}://{watcher}{host}:{SENTINEL_PORT}"),
+                false => format!("{plain}://{watcher}{host}"),
             };
             let sentinels = parts.hosts().map(sentinel).collect();
             let primary = format!("{plain}://{}localhost/{number}", parts.user);
@@ -163,6 +168,15 @@ mod tests {
     }
 
     #[test]
+    fn sentinels_may_have_a_user_of_their_own() {
+        let text = "redis+sentinel://a/main?sentinel_user=watcher&sentinel_password=s%40";
+        let Way::Sentinel { sentinels, .. } = text.parse::<Address>().unwrap().way else {
+            panic!("no sentinels")
+        };
+        assert_eq!(sentinels, ["redis://watcher:s%40@a:26379"]);
+    }
+
+    #[test]
     fn nodes_of_a_cluster_share_a_user() {
         let address: Address = "redis+cluster://me:pw@a:1,b:2/".parse().unwrap();
         let nodes = ["redis://me:pw@a:1".into(), "redis://me:pw@b:2".into()];
@@ -181,6 +195,7 @@ mod tests {
             "redis+cluster://:secret@h/3",
             "unix+cluster://:secret@h/",
             "rediss://:secret@h?certificate=a",
+            "redis+sentinel://:secret@h/main?sentinel_user=watcher",
         ] {
             let refused = text.parse::<Address>().unwrap_err().to_string();
             assert!(!refused.contains("secret"), "{refused}");

@@ -2,8 +2,9 @@
 //! then afterwards.
 
 use hashbrown::HashMap;
+use redis::RedisError;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, refused};
 use crate::link::{Link, Way};
 use crate::options::Mode;
 use crate::value;
@@ -17,6 +18,9 @@ const VERSION_WAITAOF: (u32, u32) = (7, 2);
 /// The settings that matter.
 const SETTINGS: [&str; 5] =
     ["maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "no-appendfsync-on-rewrite"];
+
+const UNAWAITED: &str = "replicas follow this server, but answers do not wait for them: a failover may \
+     lose what was answered. Write ?replicas=… behind the address, with the number of replicas";
 
 /// What a look found.
 #[derive(Debug, Default)]
@@ -33,7 +37,7 @@ pub(crate) struct Condition {
 
 /// Looks at the server's settings and its role.
 pub(crate) async fn look(link: &Link, mode: Mode, replicas: u32) -> Result<Condition, Fault> {
-    let info = information(link).await?;
+    let info = information(link, ["server", "replication"]).await?;
     let mut condition = Condition::default();
     let version = version(info.get("redis_version").map_or("", String::as_str));
     if version < VERSION_MIN {
@@ -49,13 +53,16 @@ pub(crate) async fn look(link: &Link, mode: Mode, replicas: u32) -> Result<Condi
         (condition.refused, condition.is_replica) = (Some(text.into()), true);
         return Ok(condition);
     }
-    match settings(link).await {
+    match settings(link).await? {
         Some(settings) => judge(&settings, version, mode, &mut condition),
-        None => condition.warnings.push(
-            "the server does not show its settings (CONFIG GET): see to it yourself that \
-             maxmemory-policy is noeviction, appendonly yes and appendfsync always"
-                .into(),
-        ),
+        None => {
+            let told = information(link, ["memory", "persistence"]).await?;
+            judge_untold(&told, version, mode, &mut condition);
+        }
+    }
+    let followed = info.get("connected_slaves").is_some_and(|count| count != "0");
+    if followed && replicas == 0 && mode == Mode::Durable {
+        condition.warnings.push(UNAWAITED.into());
     }
     condition.wait = match (mode, condition.wait) {
         (Mode::Fast, _) => Wait::Nothing,
@@ -127,9 +134,39 @@ fn judge(
     }
 }
 
-async fn information(link: &Link) -> Result<HashMap<String, String>, Fault> {
+/// Judges a server that does not show its settings by what it tells of itself.
+fn judge_untold(
+    told: &HashMap<String, String>,
+    version: (u32, u32),
+    mode: Mode,
+    condition: &mut Condition,
+) {
+    let of = |name: &str| told.get(name).map_or("", String::as_str);
+    let appendonly = if of("aof_enabled") == "1" { "yes" } else { "no" };
+    // How often the file is synced is not told. Where that can be waited for, it need not be.
+    let is_awaited = version >= VERSION_WAITAOF;
+    let pace = if is_awaited { "everysec" } else { "always" };
+    let settings = [of("maxmemory"), of("maxmemory_policy"), appendonly, pace];
+    let named = SETTINGS.into_iter().zip(settings).map(|(name, value)| (name.into(), value.into()));
+    judge(&named.collect(), version, mode, condition);
+    if mode == Mode::Fast || condition.refused.is_some() {
+        return;
+    }
+    if of("aof_last_write_status") == "err" {
+        condition.refused = Some("Redis cannot write its append-only file: see its log".into());
+    } else if !is_awaited {
+        let text = "the server does not show its settings (CONFIG GET): see to it yourself that \
+                    appendfsync is always and no-appendfsync-on-rewrite no";
+        condition.warnings.push(text.into());
+    }
+}
+
+async fn information(
+    link: &Link,
+    sections: [&'static str; 2],
+) -> Result<HashMap<String, String>, Fault> {
     let mut found = HashMap::new();
-    for section in ["server", "replication"] {
+    for section in sections {
         let mut command = redis::cmd("INFO");
         command.arg(section);
         let text = value::bytes(link.send(Way::Writing, &command).await?)?.unwrap_or_default();
@@ -141,12 +178,23 @@ async fn information(link: &Link) -> Result<HashMap<String, String>, Fault> {
 }
 
 /// The settings that matter; `None` where they are not shown to us.
-async fn settings(link: &Link) -> Option<HashMap<String, String>> {
+async fn settings(link: &Link) -> Result<Option<HashMap<String, String>>, Fault> {
     let mut command = redis::cmd("CONFIG");
     command.arg("GET").arg(&SETTINGS);
-    let pairs = value::pairs(link.send(Way::Writing, &command).await.ok()?).ok()?;
+    let answer = match link.ask(Way::Writing, &command).await? {
+        Err(error) if is_withheld(&error) => return Ok(None),
+        // Whatever else it is passes: it must not switch off what is looked for.
+        answer => answer.map_err(|error| Fault::Store(refused(&error)))?,
+    };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Some(pairs.iter().map(|(name, value)| (text(name), text(value))).collect())
+    let pairs = value::pairs(answer)?;
+    Ok(Some(pairs.iter().map(|(name, value)| (text(name), text(value))).collect()))
+}
+
+/// Whether a command is not for us, or was taken away from everybody.
+fn is_withheld(error: &RedisError) -> bool {
+    let is_unknown = || error.detail().is_some_and(|text| text.contains("unknown command"));
+    error.code() == Some("NOPERM") || error.code() == Some("ERR") && is_unknown()
 }
 
 /// The first two numbers of a version.
@@ -208,6 +256,68 @@ mod tests {
         assert_eq!((condition.refused, condition.wait), (None, Wait::File { replicas: 0 }));
         let condition = judged(Mode::Durable, (7, 2), ["0", "noeviction", "yes", "always", "no"]);
         assert_eq!((condition.refused, condition.wait), (None, Wait::Nothing));
+    }
+
+    fn judged_untold(version: (u32, u32), policy: &str, enabled: &str, status: &str) -> Condition {
+        let names = ["maxmemory", "maxmemory_policy", "aof_enabled", "aof_last_write_status"];
+        let told = names.into_iter().zip(["100", policy, enabled, status]);
+        let mut condition = Condition::default();
+        let told = told.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        judge_untold(&told, version, Mode::Durable, &mut condition);
+        condition
+    }
+
+    #[test]
+    fn a_server_that_hides_its_settings_is_judged_by_what_it_tells_of_itself() {
+        for (policy, enabled, status, word) in [
+            ("allkeys-lfu", "1", "ok", "noeviction"),
+            ("noeviction", "0", "ok", "appendonly yes"),
+            ("noeviction", "1", "err", "cannot write"),
+        ] {
+            let refused = judged_untold((7, 0), policy, enabled, status).refused;
+            assert!(refused.is_some_and(|text| text.contains(word)), "{word}");
+        }
+        let old = judged_untold((7, 0), "noeviction", "1", "ok");
+        assert!(old.refused.is_none() && old.warnings[0].contains("appendfsync"));
+        // Whatever its pace, the file is waited for.
+        let new = judged_untold((7, 2), "noeviction", "1", "ok");
+        assert_eq!((new.refused, new.wait), (None, Wait::File { replicas: 0 }));
+        assert!(new.warnings.is_empty());
+    }
+
+    #[test]
+    fn only_what_is_withheld_is_not_shown() {
+        let error = |text: &str| {
+            redis::parse_redis_value(text.as_bytes()).unwrap().extract_error().unwrap_err()
+        };
+        for text in ["-NOPERM this user has no rights\r\n", "-ERR unknown command 'CONFIG'\r\n"] {
+            assert!(is_withheld(&error(text)), "{text}");
+        }
+        for text in ["-BUSY a script runs\r\n", "-LOADING the file\r\n", "-ERR syntax error\r\n"] {
+            assert!(!is_withheld(&error(text)), "{text}");
+        }
+    }
+
+    #[cfg(feature = "test-server")]
+    #[tokio::test]
+    async fn replicas_that_answers_do_not_wait_for_are_a_warning() {
+        use crate::options::Options;
+        use crate::test_server::TestServer;
+
+        let settings = ["--appendonly", "yes", "--appendfsync", "always"];
+        let primary = TestServer::start(&settings).unwrap();
+        let link = Link::new(&primary.address().parse().unwrap(), &Options::default(), 1).unwrap();
+        let warnings = async |mode, replicas| look(&link, mode, replicas).await.unwrap().warnings;
+        assert!(warnings(Mode::Durable, 0).await.is_empty());
+        let of = format!("127.0.0.1 {}", primary.port());
+        let _replica = TestServer::start(&["--replicaof", &of]).unwrap();
+        let info = || primary.command::<String>(&["INFO", "replication"]).unwrap();
+        while !info().contains("connected_slaves:1") {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(warnings(Mode::Durable, 0).await, [UNAWAITED]);
+        assert!(warnings(Mode::Durable, 1).await.is_empty());
+        assert!(warnings(Mode::Fast, 0).await.is_empty());
     }
 
     #[test]

@@ -11,8 +11,8 @@
 //!   there, `wait` what the answer to a write waits for
 //! - `snapshot` what was read, `known` what of it is still known after a write; `session` one file
 //!   per verb: what is decided on it
-//! - `address`, `source`, `line` where a server is and how it is reached; `condition` whether tasks
-//!   are safe there; `epoch` whether it may have forgotten some
+//! - `address`, `place`, `source`, `line` where a server is and how it is reached; `condition` whether tasks
+//!   are safe there, `ready` what follows from that; `epoch` whether it may have forgotten some
 //! - `writer` and `inbox` the loop around all this; `look` reads that nobody decides on;
 //!   `watch` what other servers have written, `signal` what is told of it
 //!
@@ -32,7 +32,9 @@ mod line;
 mod link;
 mod look;
 mod options;
+mod place;
 mod read;
+mod ready;
 mod request;
 mod session;
 mod shared;

@@ -1,28 +1,29 @@
 //! The way to Redis: three connections, two scripts, and what their failures mean.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use redis::aio::ConnectionLike;
 use redis::{Cmd, Pipeline, RedisError, Value};
 use tasklane_core::{Clock, Timestamp};
 use tasklane_store::StoreError;
+use tokio::sync::Notify;
 
 use crate::address::Address;
-use crate::condition::{self, Condition};
+use crate::condition::Condition;
 use crate::epoch::Past;
 use crate::fault::{Fault, refused, unwritten};
 use crate::keys::{Key, Namespace};
 use crate::line::{Line, Open};
 use crate::options::{Mode, Options};
 use crate::read::{self, Read};
+use crate::ready::Ready;
 use crate::request::Request;
 use crate::snapshot::{Loaded, Meta, Snapshot};
 use crate::source::Source;
 use crate::told::Told;
 use crate::value;
-use crate::wait::Wait;
 use crate::writes::Writes;
 
 /// How long a server that lost too often has the store to itself, at most.
@@ -33,11 +34,11 @@ pub(crate) const WATCH_TIME_MAX: Duration = Duration::from_secs(1);
 /// Connections to a Redis server.
 pub(crate) struct Link {
     /// For writes, and for reads that belong to them.
-    writing: Line,
+    pub(super) writing: Line,
     /// For reads that nobody waits for in line.
-    reading: Line,
+    pub(super) reading: Line,
     /// For following the feed, which keeps a connection busy.
-    watching: Line,
+    pub(super) watching: Line,
     load: Script,
     commit: Script,
     /// The same, carried out even when memory is full: for what ends tasks and removes them.
@@ -51,13 +52,15 @@ pub(crate) struct Link {
     /// What Redis last said of its time.
     told: Told,
     pub(crate) past: Past,
-    mode: Mode,
+    pub(super) mode: Mode,
     /// How many replicas must have a write before it is answered.
-    replicas: u32,
+    pub(super) replicas: u32,
     /// How long to wait for them at most.
     wait_time_max: Duration,
     /// What was found at the end of which connection for writes.
-    looked: Mutex<(u64, Condition)>,
+    pub(super) looked: Mutex<(u64, Condition)>,
+    /// Told when replicas that should have confirmed a write did not: the server may be cut off.
+    pub(super) doubt: Arc<Notify>,
 }
 
 /// A script, and the name by which Redis knows it once it has seen it.
@@ -79,12 +82,6 @@ pub(crate) enum Way {
     Writing,
     Reading,
     Watching,
-}
-
-/// A connection on which may be written, and what the answer waits for.
-pub(crate) struct Ready {
-    open: Open,
-    wait: Wait,
 }
 
 /// What came of a write.
@@ -138,68 +135,8 @@ impl Link {
             replicas: address.replicas,
             wait_time_max: options.command_time_max / 2,
             looked: Mutex::default(),
+            doubt: Arc::default(),
         })
-    }
-
-    /// Looks at the server's settings and its role, and remembers what it found.
-    pub(crate) async fn look(&self) -> Result<(), Fault> {
-        let number = self.writing.open().await?.number;
-        let condition = condition::look(self, self.mode, self.replicas).await?;
-        let mut looked = self.looked();
-        // Somebody has looked at a later connection meanwhile.
-        if looked.0 > number {
-            return Ok(());
-        }
-        if looked.0 != number || looked.1.warnings != condition.warnings {
-            condition.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-        }
-        if condition.is_replica {
-            let why = StoreError::Unavailable(condition.refused.clone().unwrap_or_default());
-            let lines = [&self.writing, &self.reading, &self.watching];
-            lines.iter().for_each(|line| line.leave(why.clone()));
-        } else if looked.0 != number {
-            // The others may still lead to where this one did.
-            [&self.reading, &self.watching].iter().for_each(|line| line.renew());
-        }
-        *looked = (number, condition);
-        Ok(())
-    }
-
-    /// Why nothing may be written, as of the last look.
-    pub(crate) fn refusal(&self) -> Option<String> {
-        self.looked().1.refused.clone()
-    }
-
-    /// Whether an answer to a write waits for anything, or may not be given, as of the last look; or
-    /// nobody has looked at this connection yet.
-    pub(crate) fn waits(&self) -> bool {
-        let looked = self.looked();
-        let Condition { wait, refused, .. } = &looked.1;
-        *wait != Wait::Nothing || refused.is_some() || self.writing.number() != Some(looked.0)
-    }
-
-    /// A connection on which may be written; an error where none may be made.
-    pub(crate) async fn ready(&self) -> Result<Ready, Fault> {
-        loop {
-            let open = self.writing.open().await?;
-            let wait = {
-                let looked = self.looked();
-                (looked.0 == open.number).then_some(looked.1.wait)
-            };
-            if wait.is_none() {
-                self.look().await?;
-            }
-            if let Some(text) = self.refusal() {
-                return Err(StoreError::Unavailable(text).into());
-            }
-            if let Some(wait) = wait {
-                return Ok(Ready { open, wait });
-            }
-        }
-    }
-
-    fn looked(&self) -> MutexGuard<'_, (u64, Condition)> {
-        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name under which Redis knows a key.
@@ -281,11 +218,7 @@ impl Link {
             self.past.see(now);
             self.told.note(sent, now);
         }
-        if !wait.is_met(waited.unwrap_or_default())? {
-            let text = "Redis has written it, but not as many replicas as configured, or its file \
-                        was not synced in time";
-            return Err(StoreError::OutcomeUnknown(text.into()).into());
-        }
+        wait.judge(waited).inspect_err(|_| self.doubt.notify_one())?;
         Ok(Committed::Done)
     }
 
@@ -299,12 +232,19 @@ impl Link {
 
     /// Any command that changes nothing, or nothing that matters.
     pub(crate) async fn send(&self, way: Way, command: &Cmd) -> Result<Value, Fault> {
+        self.ask(way, command).await?.map_err(|error| Fault::Store(refused(&error)))
+    }
+
+    /// The same, where it matters why it is refused.
+    pub(crate) async fn ask(
+        &self,
+        way: Way,
+        command: &Cmd,
+    ) -> Result<Result<Value, RedisError>, Fault> {
         let line = self.line(way);
         let mut open = line.open().await?;
-        command.query_async::<Value>(&mut open.connection).await.map_err(|error| {
-            line.note(&open, &error);
-            Fault::Store(refused(&error))
-        })
+        let answer = command.query_async::<Value>(&mut open.connection).await;
+        Ok(answer.inspect_err(|error| line.note(&open, error)))
     }
 
     /// Runs a script, with its text if Redis does not know it (any more), and what waits behind it.

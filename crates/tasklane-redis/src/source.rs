@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::address::{Address, Files, Way};
 use crate::fault::{Fault, refused};
+use crate::place::{self, Asked, Place};
 use crate::value;
 
 /// What a socket of this machine should hold of what is sent; the system gives as much of it as
@@ -35,6 +36,8 @@ pub(crate) enum Source {
 pub(crate) struct Connected {
     pub(crate) connection: MultiplexedConnection,
     pub(crate) driver: Option<Driver>,
+    /// Where it leads, if that was asked for.
+    pub(crate) place: Option<Place>,
 }
 
 /// What carries a connection to and fro, where the client library does not see to that. Once it is
@@ -57,95 +60,73 @@ impl Source {
         })
     }
 
-    /// Connects to the server that takes writes now. Whoever may be asked for it has a share of the
-    /// time that is left, the way to the server included: one that is silent leaves the others theirs.
+    /// Connects to the server that takes writes now. Where most of those who are asked for it name one
+    /// place, it is that or none; otherwise each that was named has a share of the time that is left.
     pub(crate) async fn connect(
         &self,
         config: &AsyncConnectionConfig,
         time_max: Duration,
     ) -> Result<Connected, Fault> {
-        let clients = match self {
-            Self::Direct(client) => std::slice::from_ref(client),
-            Self::Sentinel { sentinels: clients, .. } | Self::Cluster { nodes: clients, .. } => {
-                clients
-            }
-        };
         let begun = Instant::now();
-        let mut last = unavailable("there is nobody to ask");
-        for (client, left) in clients.iter().zip((1..=clients.len()).rev()) {
+        let mut last = unavailable("connecting took too long");
+        let like = match self {
+            Self::Direct(client) => {
+                let connecting = tokio::time::timeout(time_max, connect(client, config));
+                return connecting.await.unwrap_or(Err(last));
+            }
+            Self::Sentinel { primary, .. } => primary,
+            Self::Cluster { nodes, .. } => match nodes.first() {
+                Some(node) => node.get_connection_info(),
+                None => return Err(last),
+            },
+        };
+        let (places, _) = place::ask(self.asked(), config, time_max).await?.candidates();
+        for (left, place) in (1..=places.len()).rev().zip(places) {
             let time_left = time_max.saturating_sub(begun.elapsed());
             let share = time_left / u32::try_from(left).unwrap_or(u32::MAX);
-            let connecting = self.connect_through(client, config);
-            let late = |_| Err(unavailable("connecting took too long"));
-            match tokio::time::timeout(share, connecting).await.unwrap_or_else(late) {
-                Ok(connected) => return Ok(connected),
-                Err(fault) => last = fault,
+            match tokio::time::timeout(share, primary_at(like, place, config)).await {
+                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Err(fault)) => last = fault,
+                Err(_) => {}
             }
         }
         Err(last)
     }
 
-    async fn connect_through(
+    /// Where the server that takes writes is, if most of those who are asked for it agree.
+    pub(crate) async fn agreed(
         &self,
-        client: &Client,
         config: &AsyncConnectionConfig,
-    ) -> Result<Connected, Fault> {
+        time_max: Duration,
+    ) -> Option<Place> {
+        match place::ask(self.asked(), config, time_max).await.ok()?.candidates() {
+            (places, true) => places.into_iter().next(),
+            (_, false) => None,
+        }
+    }
+
+    /// Who is asked.
+    fn asked(&self) -> Vec<Asked> {
         match self {
-            Self::Direct(_) => connect(client, config).await,
-            Self::Sentinel { name, primary, .. } => {
-                through_sentinel(client, name, primary, config).await
+            Self::Direct(_) => Vec::new(),
+            Self::Sentinel { sentinels, name, .. } => {
+                let asked = |client: &Client| Asked::Sentinel(client.clone(), name.clone());
+                sentinels.iter().map(asked).collect()
             }
-            Self::Cluster { key, .. } => through_node(client, key, config).await,
+            Self::Cluster { nodes, key } => {
+                nodes.iter().map(|client| Asked::Node(client.clone(), key.clone())).collect()
+            }
         }
     }
-}
-
-/// Asks a sentinel where the primary is.
-async fn through_sentinel(
-    sentinel: &Client,
-    name: &str,
-    primary: &ConnectionInfo,
-    config: &AsyncConnectionConfig,
-) -> Result<Connected, Fault> {
-    let mut asked = connect(sentinel, config).await?;
-    let mut ask = redis::cmd("SENTINEL");
-    ask.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-    let answer = ask.query_async(&mut asked.connection).await.map_err(|error| fault(&error))?;
-    let missing = || unavailable(&format!("the sentinels know no {name:?}"));
-    primary_at(primary, place(answer, None)?.ok_or_else(missing)?, config).await
-}
-
-/// Asks one node of a cluster which of them holds the key.
-async fn through_node(
-    node: &Client,
-    key: &[u8],
-    config: &AsyncConnectionConfig,
-) -> Result<Connected, Fault> {
-    let mut asked = connect(node, config).await?;
-    let mut pipeline = redis::pipe();
-    pipeline.cmd("CLUSTER").arg("KEYSLOT").arg(key).cmd("CLUSTER").arg("SLOTS");
-    let (slot, ranges): (i64, Value) =
-        pipeline.query_async(&mut asked.connection).await.map_err(|error| fault(&error))?;
-    let info = node.get_connection_info();
-    for range in value::array(ranges)? {
-        let mut parts = value::array(range)?.into_iter();
-        let mut next = || parts.next().unwrap_or_default();
-        let (first, last) = (value::integer(next())?, value::integer(next())?);
-        if (first..=last).contains(&slot)
-            && let Some(place) = place(next(), Some(info.addr()))?
-        {
-            return primary_at(info, place, config).await;
-        }
-    }
-    Err(unavailable("the cluster has no node for these keys"))
 }
 
 /// Connects to a server that should be a primary, and makes sure that it is.
 async fn primary_at(
     like: &ConnectionInfo,
-    (host, port): (String, u16),
+    place: Place,
     config: &AsyncConnectionConfig,
 ) -> Result<Connected, Fault> {
+    let (host, port) = place.clone();
     let address = match like.addr().clone() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
             ConnectionAddr::TcpTls { host, port, insecure, tls_params }
@@ -158,34 +139,21 @@ async fn primary_at(
     let answer = info.arg("replication").query_async::<Value>(&mut connected.connection).await;
     let text = value::bytes(answer.map_err(|error| fault(&error))?)?.unwrap_or_default();
     match String::from_utf8_lossy(&text).lines().any(|line| line == "role:master") {
-        true => Ok(connected),
+        true => Ok(Connected { place: Some(place), ..connected }),
         false => Err(unavailable("the primary has changed, and its successor is not known yet")),
     }
 }
 
-/// A host and its port; a host that is not named is the one that was asked.
-fn place(answer: Value, asked: Option<&ConnectionAddr>) -> Result<Option<(String, u16)>, Fault> {
-    let mut parts = value::array(answer)?.into_iter();
-    let (Some(host), Some(port)) = (parts.next(), parts.next()) else { return Ok(None) };
-    let host = value::bytes(host)?.unwrap_or_default();
-    let host = match (String::from_utf8_lossy(&host).into_owned(), asked) {
-        (host, Some(ConnectionAddr::Tcp(own, _) | ConnectionAddr::TcpTls { host: own, .. }))
-            if host.is_empty() || host == "?" =>
-        {
-            own.clone()
-        }
-        (host, _) => host,
-    };
-    Ok(u16::try_from(value::integer(port)?).ok().map(|port| (host, port)))
-}
-
-async fn connect(client: &Client, config: &AsyncConnectionConfig) -> Result<Connected, Fault> {
+pub(super) async fn connect(
+    client: &Client,
+    config: &AsyncConnectionConfig,
+) -> Result<Connected, Fault> {
     let info = client.get_connection_info();
     let connected = match info.addr() {
         ConnectionAddr::Unix(path) => connect_here(path, info, config).await,
         _ => {
             let connection = client.get_multiplexed_async_connection_with_config(config).await;
-            connection.map(|connection| Connected { connection, driver: None })
+            connection.map(|connection| Connected { connection, driver: None, place: None })
         }
     };
     connected.map_err(|error| fault(&error))
@@ -205,7 +173,7 @@ async fn connect_here(
             .await?;
     let mut driver = JoinSet::new();
     driver.spawn(serve);
-    Ok(Connected { connection, driver: Some(Arc::new(driver)) })
+    Ok(Connected { connection, driver: Some(Arc::new(driver)), place: None })
 }
 
 fn client(text: &str, files: &Files) -> Result<Client, StoreError> {
@@ -233,11 +201,11 @@ fn client(text: &str, files: &Files) -> Result<Client, StoreError> {
     Client::build_with_tls(info, certificates).map_err(|error| refused(&error))
 }
 
-fn fault(error: &RedisError) -> Fault {
+pub(super) fn fault(error: &RedisError) -> Fault {
     Fault::Store(refused(error))
 }
 
-fn unavailable(text: &str) -> Fault {
+pub(super) fn unavailable(text: &str) -> Fault {
     Fault::Store(StoreError::Unavailable(format!("Redis: {text}")))
 }
 
@@ -274,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn time_that_refused_nodes_have_left_is_given_to_the_next() {
+    async fn a_node_that_is_slow_is_waited_for_where_all_others_refuse() {
         const REFUSED: usize = 7;
         let server = TestServer::start(&["--cluster-enabled", "yes"]).unwrap();
         server.command::<()>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).unwrap();

@@ -97,12 +97,16 @@ fn entries(answer: Value) -> Result<Vec<Bytes>, Fault> {
     value::entries(entries.unwrap_or_default())
 }
 
-/// Looks at the server's settings now and then: what is wrong with them stops all writes.
+/// Looks at the server's settings now and then, and where the primary is: what is wrong with either
+/// stops all writes to it.
 pub(crate) async fn guard(store: Weak<Shared>) {
+    let Some(doubt) = store.upgrade().map(|shared| shared.link.doubt()) else { return };
     loop {
-        tokio::time::sleep(GUARD_EVERY).await;
+        // A write that was not confirmed is a reason to look at once.
+        let _ = tokio::time::timeout(GUARD_EVERY, doubt.notified()).await;
         let Some(shared) = store.upgrade() else { return };
         // A server that does not answer is noticed by those who write.
         let _ = shared.link.look().await;
+        shared.link.leave_if_replaced().await;
     }
 }

@@ -70,6 +70,10 @@ impl Cluster {
         (slot * 3 / SLOTS) as usize
     }
 
+    pub(crate) fn nodes(&self) -> &[TestServer] {
+        &self.nodes
+    }
+
     pub(crate) fn address(&self) -> String {
         let [one, two, three] = [0, 1, 2].map(|node| self.nodes[node].port());
         format!("redis+cluster://127.0.0.1:{one},127.0.0.1:{two},127.0.0.1:{three}/")

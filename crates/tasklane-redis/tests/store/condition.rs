@@ -9,8 +9,10 @@ use tasklane_redis::{Mode, RedisStore};
 use tasklane_store::{Store, StoreError};
 use tempfile::TempDir;
 
-use crate::durable::replica_of;
+use crate::durable::{calls, replica_of};
 use crate::work::{DURABLE, open, options, repeatable, run, submit, tasks, until};
+
+const EVICTING: [&str; 4] = ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
 
 fn refusal(server: &TestServer, mode: Mode) -> String {
     run(RedisStore::open(&server.address(), &options(mode))).unwrap_err().to_string()
@@ -34,12 +36,68 @@ fn a_file_that_is_synced_later_is_not_enough_where_that_cannot_be_waited_for() {
 
 #[test]
 fn a_server_that_would_remove_tasks_is_refused() {
-    let settings = ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
-    let server = TestServer::start(&settings).unwrap();
+    let server = TestServer::start(&EVICTING).unwrap();
     assert!(refusal(&server, Mode::Fast).contains("noeviction"));
     // Only what is to expire is removed by this one, and nothing of ours is.
     configure(&server, "maxmemory-policy", "volatile-lru");
     run(open(&server.address(), Mode::Fast));
+}
+
+/// The address of a server for a user to whom its settings are not shown.
+fn blind(server: &TestServer) -> String {
+    let user = ["ACL", "SETUSER", "blind", "on", ">password", "~*", "&*", "+@all", "-config|get"];
+    server.command::<()>(&user).unwrap();
+    format!("redis://blind:password@127.0.0.1:{}/", server.port())
+}
+
+#[test]
+fn settings_that_are_not_shown_are_no_way_around_what_is_looked_at() {
+    for (settings, word) in [
+        (vec!["--appendonly", "no"], "appendonly yes"),
+        ([&DURABLE[..], &EVICTING[..]].concat(), "noeviction"),
+    ] {
+        let server = TestServer::start(&settings).unwrap();
+        let refused = run(RedisStore::open(&blind(&server), &options(Mode::Durable)));
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains(word), "{text}");
+    }
+}
+
+#[test]
+fn commands_that_were_taken_from_everybody_are_no_way_around_it_either() {
+    let nameless = ["--rename-command", "CONFIG", ""];
+    let server = TestServer::start(&[&nameless[..], &EVICTING[..]].concat()).unwrap();
+    assert!(refusal(&server, Mode::Fast).contains("noeviction"));
+    let server = TestServer::start(&[&nameless[..], &DURABLE[..]].concat()).unwrap();
+    run(open(&server.address(), Mode::Durable));
+}
+
+#[test]
+fn a_policy_that_removes_tasks_stops_writes_though_settings_are_not_shown() {
+    let settings = [&DURABLE[..], &["--maxmemory", "100mb"]].concat();
+    let server = TestServer::start(&settings).unwrap();
+    run(async {
+        let store = open(&blind(&server), Mode::Durable).await;
+        submit(&store).await.unwrap();
+        configure(&server, "maxmemory-policy", "allkeys-random");
+        let word = "maxmemory-policy noeviction";
+        until(async || store.status().trouble.is_some_and(|trouble| trouble.contains(word))).await;
+        assert!(matches!(submit(&store).await, Err(StoreError::Unavailable(_))));
+        configure(&server, "maxmemory-policy", "noeviction");
+        until(async || submit(&store).await.is_ok()).await;
+        assert_eq!(store.stats().await.unwrap().total(StateName::Pending), 2, "none lost");
+    });
+}
+
+#[test]
+fn a_newer_server_that_does_not_show_its_settings_is_asked_whether_its_file_is_synced() {
+    let server = TestServer::start_valkey(&["--appendonly", "yes"]).unwrap();
+    run(async {
+        let store = open(&blind(&server), Mode::Durable).await;
+        let before = calls(&server, "waitaof");
+        submit(&store).await.unwrap();
+        assert!(calls(&server, "waitaof") > before);
+    });
 }
 
 #[test]

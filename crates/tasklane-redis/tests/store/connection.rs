@@ -1,13 +1,18 @@
 //! The way to a server: it goes away, falls silent, asks who is there, and speaks TLS.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use tasklane_core::Clock;
 use tasklane_redis::test_server::{TestServer, free_port};
 use tasklane_redis::{Mode, Options, RedisStore};
+use tasklane_store::conformance::ManualClock;
 use tasklane_store::{Store, StoreError};
 
+use crate::cluster;
+use crate::durable::{calls, replica_of};
 use crate::work::{DURABLE, open, options, run, submit, until};
 
 #[test]
@@ -64,25 +69,90 @@ fn a_server_that_falls_silent_keeps_nobody_waiting() {
     });
 }
 
+/// What a user needs, as documented.
+const RIGHTS: &str = "+@read +@write +@scripting +@connection +info +config|get +time";
+
+/// Makes a user with these rights on one namespace, and gives what comes before `@` in its address.
+fn user(server: &TestServer, namespace: &str, rights: &str) -> &'static str {
+    let keys = format!("~{{{namespace}}}:*");
+    let mut user = vec!["ACL", "SETUSER", "tasklane", "on", ">pass word", &keys];
+    user.extend(rights.split(' '));
+    server.command::<()>(&user).unwrap();
+    "tasklane:pass%20word"
+}
+
 #[test]
 fn a_user_with_the_documented_rights_is_enough_and_others_are_refused() {
     let server = TestServer::start(&DURABLE).unwrap();
-    let rights = "+@read +@write +@scripting +@connection +info +config|get +time";
-    let mut user = vec!["ACL", "SETUSER", "tasklane", "on", ">pass word", "~{mail}:*"];
-    user.extend(rights.split(' '));
-    server.command::<()>(&user).unwrap();
+    let who = user(&server, "mail", RIGHTS);
     let with = |who: &str| format!("redis://{who}@127.0.0.1:{}/?namespace=mail", server.port());
     run(async {
-        let store = open(&with("tasklane:pass%20word"), Mode::Durable).await;
+        let store = open(&with(who), Mode::Durable).await;
         submit(&store).await.unwrap();
         assert_eq!(store.check().await.unwrap(), []);
         let refused = RedisStore::open(&with("tasklane:guessed"), &options(Mode::Durable)).await;
         let text = refused.unwrap_err().to_string();
         assert!(!text.contains("guessed"), "{text}");
         // Another namespace is none of its business.
-        let other = with("tasklane:pass%20word").replace("mail", "other");
+        let other = with(who).replace("mail", "other");
         RedisStore::open(&other, &options(Mode::Durable)).await.unwrap_err();
     });
+}
+
+/// Whether the documented rights do where answers wait.
+fn are_enough_where_answers_wait(primary: &TestServer, command: &str) {
+    let (who, port) = (user(primary, "mail", RIGHTS), primary.port());
+    let address = format!("redis://{who}@127.0.0.1:{port}/?namespace=mail&replicas=1");
+    run(async {
+        let store = open(&address, Mode::Durable).await;
+        let before = calls(primary, command);
+        submit(&store).await.unwrap();
+        assert!(calls(primary, command) > before);
+        assert_eq!((store.status().trouble, store.check().await.unwrap()), (None, vec![]));
+    });
+}
+
+#[test]
+fn the_documented_rights_are_enough_to_wait_for_replicas() {
+    let primary = TestServer::start(&DURABLE).unwrap();
+    let _replica = replica_of(&primary, &[]);
+    are_enough_where_answers_wait(&primary, "wait");
+}
+
+#[test]
+fn the_documented_rights_are_enough_to_wait_for_files() {
+    let primary = TestServer::start_valkey(&["--appendonly", "yes"]).unwrap();
+    let of = format!("127.0.0.1 {}", primary.port());
+    let _replica = TestServer::start_valkey(&["--replicaof", &of, "--appendonly", "yes"]).unwrap();
+    are_enough_where_answers_wait(&primary, "waitaof");
+}
+
+#[test]
+fn the_documented_rights_are_enough_in_a_cluster() {
+    let cluster = cluster::shared();
+    let rights = format!("{RIGHTS} +cluster|slots +cluster|keyslot");
+    let mut address = cluster.address().replace("://", "://tasklane:pass%20word@");
+    address.push_str("?namespace=rights");
+    for node in cluster.nodes() {
+        user(node, "rights", &rights);
+    }
+    run(async {
+        let store = open(&address, Mode::Fast).await;
+        submit(&store).await.unwrap();
+        assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+#[test]
+fn a_right_that_is_missing_refuses_a_write_before_its_first_half() {
+    let server = TestServer::start(&DURABLE).unwrap();
+    let who = user(&server, "mail", &RIGHTS.replace(" +time", ""));
+    let address = format!("redis://{who}@127.0.0.1:{}/?namespace=mail", server.port());
+    // What reads has a time already.
+    let clock = Some(Arc::new(ManualClock::default()) as Arc<dyn Clock>);
+    let refused = run(RedisStore::open(&address, &Options { clock, ..options(Mode::Durable) }));
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    assert_eq!(server.command::<u32>(&["DBSIZE"]).unwrap(), 0);
 }
 
 /// Writes certificates into a folder: of an authority, of a server, and of a client.

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use tasklane_core::TaskId;
 use tasklane_redis::test_server::TestServer;
 use tasklane_redis::{Mode, Options, RedisStore};
-use tasklane_store::StoreError;
+use tasklane_store::{Store, StoreError};
 use tempfile::TempDir;
 
 use crate::durable::replica_of;
 use crate::traffic::{Lost, Told, lost, produce, repeat_what_is_over, work};
-use crate::work::{DURABLE, options, run, submit, until};
+use crate::work::{DURABLE, open, options, run, submit, until};
 
 /// How often the primary is killed in the short form.
 const FAILOVERS: u32 = 5;
@@ -26,14 +27,19 @@ struct Watched {
 
 impl Watched {
     fn start() -> Self {
-        let primary = TestServer::start(&DURABLE).unwrap();
+        Self::around(TestServer::start(&DURABLE).unwrap(), "")
+    }
+
+    /// With these further lines in the files of the sentinels.
+    fn around(primary: TestServer, more: &str) -> Self {
         let replicas = (0..REPLICAS).map(|_| replica_of(&primary, &DURABLE)).collect::<Vec<_>>();
         let folder = tempfile::tempdir().unwrap();
         let port = primary.port();
         let settings = format!(
             "sentinel monitor main 127.0.0.1 {port} 2\n\
              sentinel down-after-milliseconds main 1000\n\
-             sentinel failover-timeout main 5000\n"
+             sentinel failover-timeout main 5000\n\
+             {more}"
         );
         let sentinel = |number: usize| {
             let file = folder.path().join(format!("{number}.conf"));
@@ -146,4 +152,73 @@ fn a_name_that_the_sentinels_do_not_know_is_said_to_be_so() {
         matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains("\"other\"")),
         "{refused:?}"
     );
+}
+
+/// A primary that knows no command by which sentinels could make it a replica.
+fn stubborn() -> TestServer {
+    let deaf = ["SLAVEOF", "REPLICAOF"].map(|name| ["--rename-command", name, ""]).concat();
+    TestServer::start(&[&DURABLE[..], &deaf].concat()).unwrap()
+}
+
+/// Has another server promoted while the old primary stays as it is, and waits until a store writes to
+/// the new one.
+fn is_left_for_its_successor(replicas: u32) {
+    let watched = Watched::around(stubborn(), "");
+    let bound = Duration::from_secs(4);
+    let options =
+        Options { command_time_max: bound, connect_time_max: bound, ..options(Mode::Durable) };
+    run(async {
+        until(async || watched.is_complete()).await;
+        let store = RedisStore::open(&watched.address(replicas), &options).await.unwrap();
+        until(async || submit(&store).await.is_ok()).await;
+        let before = watched.primary();
+        let promote = ["SENTINEL", "FAILOVER", "main"];
+        until(async || watched.sentinels[0].command::<()>(&promote).is_ok()).await;
+        until(async || watched.primary() != before).await;
+        let primary = watched.primary();
+        let successor = watched.servers.iter().find(|server| server.port() == primary).unwrap();
+        let is_there = async || match submit(&store).await {
+            Ok(id) => has(successor, id),
+            Err(_) => false,
+        };
+        until(is_there).await;
+        let before = &watched.servers[0];
+        let info: String = before.command(&["INFO", "replication"]).unwrap();
+        assert!(info.contains("role:master"), "it was made a replica: {info}");
+        assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+/// Whether a server has a task.
+fn has(server: &TestServer, id: TaskId) -> bool {
+    let text = id.to_string().replace('-', "");
+    // Its bytes, which are no text.
+    let script = "return redis.call('HEXISTS', KEYS[1], (string.gsub(ARGV[1], '%x%x', \
+                  function(byte) return string.char(tonumber(byte, 16)) end)))";
+    server.command::<u32>(&["EVAL", script, "1", "{tasklane}:task", &text]).unwrap() == 1
+}
+
+#[test]
+fn a_primary_that_does_not_know_of_its_successor_is_left_though_it_answers() {
+    is_left_for_its_successor(0);
+}
+
+#[test]
+fn a_primary_whose_replicas_have_gone_to_its_successor_is_left() {
+    is_left_for_its_successor(1);
+}
+
+#[test]
+fn sentinels_that_ask_for_a_user_are_told_one() {
+    let more = "user default off\n\
+                user watcher on >a-secret -@all +@connection +sentinel|get-master-addr-by-name\n";
+    let watched = Watched::around(TestServer::start(&DURABLE).unwrap(), more);
+    let address = format!("{}&sentinel_user=watcher", watched.address(0));
+    run(async {
+        let store = open(&format!("{address}&sentinel_password=a-secret"), Mode::Durable).await;
+        submit(&store).await.unwrap();
+        let guessed = format!("{address}&sentinel_password=guessed");
+        let refused = RedisStore::open(&guessed, &options(Mode::Durable)).await.unwrap_err();
+        assert!(!refused.to_string().contains("guessed"), "{refused}");
+    });
 }
