@@ -25,4 +25,5 @@ mod sentinel;
 mod several;
 mod together;
 mod traffic;
+mod turmoil;
 mod work;

@@ -3,15 +3,18 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tasklane_core::{Clock, NewTask, Policies, QueueName, Refusal, StateName, TaskType, Timestamp};
 use tasklane_redis::test_server::TestServer;
 use tasklane_redis::{Mode, Options, RedisStore};
 use tasklane_store::conformance::ManualClock;
-use tasklane_store::{Cursor, Store, StoreError, Submission};
+use tasklane_store::{Claimed, Cursor, Store, StoreError, Submission, maintain};
 
 use crate::traffic::{self, Told, judge, produce};
-use crate::work::{DURABLE, claim, completion, open, options, run, submit, token, until, worker};
+use crate::work::{
+    DURABLE, claim, completion, open, options, run, submit, tasks, token, until, worker,
+};
 
 fn again(server: &TestServer) {
     server.kill().unwrap();
@@ -79,9 +82,50 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.success());
 }
 
+/// Puts a copy of its file back in place of what a server has.
+fn put_back(server: &TestServer, file: &Path, kept: &Path) {
+    server.kill().unwrap();
+    std::fs::remove_dir_all(file).unwrap();
+    copy(kept, file);
+    server.begin().unwrap();
+}
+
+#[test]
+fn a_copy_that_is_put_back_keeps_its_leases_until_they_end() {
+    let server = TestServer::start(&DURABLE).unwrap();
+    let clock = Arc::new(ManualClock::default());
+    let (file, kept) = (server.folder().join("appendonlydir"), server.folder().join("kept"));
+    run(async {
+        let options = Options { clock: Some(clock.clone()), ..options(Mode::Fast) };
+        let store = RedisStore::open(&server.address(), &options).await.unwrap();
+        store.submit(tasks(2)).await.unwrap().remove(0).unwrap();
+        let early = worker(&store).await;
+        let held = claim(&store, early, 2).await;
+        let settle = async |held: &Claimed| {
+            let settled = store.execute(vec![completion(held.task.id, token(held))]).await;
+            settled.unwrap().remove(0)
+        };
+        copy(&file, &kept);
+        settle(&held[0]).await.unwrap();
+        put_back(&server, &file, &kept);
+        until(async || submit(&store).await.is_ok()).await;
+        // It was completed after the copy, so it is once more.
+        assert!(!settle(&held[0]).await.unwrap().repeated);
+        clock.advance(Duration::from_secs(31));
+        maintain(&store).await.unwrap();
+        let late = worker(&store).await;
+        let mut again = claim(&store, late, 1_000).await;
+        again.retain(|claimed| claimed.task.id == held[1].task.id);
+        assert!(again[0].task.fence > held[1].task.fence);
+        assert_eq!(settle(&held[1]).await, Err(Refusal::LeaseLost));
+        settle(&again[0]).await.unwrap();
+        assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
 #[test]
 fn a_claim_that_was_forgotten_gives_way_to_the_next_with_a_higher_fence() {
-    let server = TestServer::start(&["--appendonly", "yes"]).unwrap();
+    let server = TestServer::start(&DURABLE).unwrap();
     let clock = Arc::new(ManualClock::default());
     let (file, kept) = (server.folder().join("appendonlydir"), server.folder().join("kept"));
     run(async {
@@ -91,10 +135,7 @@ fn a_claim_that_was_forgotten_gives_way_to_the_next_with_a_higher_fence() {
         let (early, late) = (worker(&store).await, worker(&store).await);
         copy(&file, &kept);
         let first = claim(&store, early, 1).await.remove(0);
-        server.kill().unwrap();
-        std::fs::remove_dir_all(&file).unwrap();
-        copy(&kept, &file);
-        server.begin().unwrap();
+        put_back(&server, &file, &kept);
         // The clock of whoever takes over is behind.
         clock.set_wall(Timestamp::from_micros(clock.wall().as_micros() - 3_600_000_000));
         until(async || submit(&store).await.is_ok()).await;

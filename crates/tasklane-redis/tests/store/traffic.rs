@@ -46,6 +46,12 @@ impl Told {
         until(async || self.submitted.lock().unwrap().len() > before + count).await;
     }
 
+    /// Until so many more were completed.
+    pub(crate) async fn more_completed(&self, count: usize) {
+        let before = self.completed.lock().unwrap().len();
+        until(async || self.completed.lock().unwrap().len() > before + count).await;
+    }
+
     /// Nobody begins anything any more.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
