@@ -80,7 +80,7 @@ BITE_long  = --report proof/bite/report.json
 # Operations of the trace whose every call to the disk fails in turn, how many of these calls are tried,
 # how often the power goes without that, and at how many places files are damaged.
 FAULTS_short = --operations 400 --points 400 --power 400 --damage 400 --seed 31
-FAULTS_long  = --operations 5000 --points all --power 100000 --damage all
+FAULTS_long  = --operations 5000 --points all --power 400000 --damage all
 
 # Cuts of the network between servers, store and workers, on each of the two stores.
 NET_short = --cuts 8 --seed 1
