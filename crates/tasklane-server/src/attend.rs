@@ -176,6 +176,15 @@ pub(crate) async fn idle(within: Duration, requests: &Requests) {
     }
 }
 
+/// Ends when a connection, from which nothing more is wanted, has in that time not come to the end of the
+/// headers that it began, or has asked nothing at all.
+pub(crate) async fn incomplete(within: Duration, requests: &Requests) {
+    tokio::time::sleep(within).await;
+    if requests.begun() > 0 && !requests.waits_for_headers() {
+        std::future::pending::<()>().await;
+    }
+}
+
 /// The requests of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {

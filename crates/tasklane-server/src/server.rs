@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::attend::{Attended, Requests, Times, idle, silent};
+use crate::attend::{Attended, Requests, Times, idle, incomplete, silent};
 use crate::engine::Engine;
 use crate::http::{self, Front};
 use crate::maintenance;
@@ -33,8 +33,10 @@ const REST_AFTER_REFUSAL: Duration = Duration::from_millis(50);
 const FOLLOW_WITHIN: Duration = Duration::from_secs(5);
 /// Streams of one HTTP/2 connection.
 const STREAMS_MAX: u32 = 256;
-/// Bytes read ahead on one connection.
-const READ_AHEAD_BYTES: usize = 64 * 1024;
+/// Bytes read ahead on one connection. What is within them and too much is refused as everything is.
+const READ_AHEAD_BYTES: u32 = 64 * 1024;
+/// How long a request that has begun may take to come to the end of its headers once a server ends.
+const LAST_HEADERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Why a server ended.
 #[derive(Debug, thiserror::Error)]
@@ -262,11 +264,12 @@ fn builder() -> auto::Builder<TokioExecutor> {
         // Head and body in one piece: answers are small, and copying one should cost less than a
         // list of pieces. What it saves was within the noise of ten interleaved rounds.
         .writev(false)
-        .max_buf_size(READ_AHEAD_BYTES);
+        .max_buf_size(READ_AHEAD_BYTES as usize);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(READ_AHEAD_BYTES)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
     builder
@@ -325,8 +328,11 @@ async fn serve(
             };
             connection.as_mut().graceful_shutdown();
             tokio::select! {
+                biased;
                 ended = connection => ended,
                 () = cut.cancelled() => return,
+                // hyper would wait for what was begun and has no end.
+                () = incomplete(LAST_HEADERS_WITHIN, &asked) => return,
             }
         }
     };

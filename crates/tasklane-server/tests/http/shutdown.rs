@@ -9,7 +9,7 @@ use tasklane_server::ServerError;
 use tasklane_server::engine::Poll;
 use tasklane_store::conformance::block_on;
 
-use crate::site::Site;
+use crate::site::{Reply, Site};
 use crate::stall::assert_within;
 
 #[test]
@@ -50,6 +50,36 @@ fn idle_connections_do_not_hold_it_up() {
     assert!(site.ended().is_ok());
     assert_within(started, Duration::from_secs(5));
     drop(idle);
+}
+
+#[test]
+fn requests_that_have_only_begun_do_not_hold_it_up() {
+    let site = Site::new();
+    let begin = |sent: &[u8]| {
+        let mut stream = site.connect();
+        stream.write_all(sent).unwrap();
+        stream
+    };
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let begun = [&b"G"[..], b"GET /livez HTTP/1.1\r\nhost:", b"PRI * HT", preface].map(begin);
+    // Those behind them were answered, so that they were read.
+    assert!((0..20).all(|_| site.get("/livez").status == 200));
+    let started = Instant::now();
+    assert!(site.ended().is_ok());
+    assert_within(started, Duration::from_secs(5));
+    drop(begun);
+}
+
+#[test]
+fn a_request_whose_last_byte_comes_while_it_ends_is_answered() {
+    let site = Site::new();
+    let mut stream = site.connect();
+    stream.write_all(b"GET /livez HTTP/1.1\r\nhost: t\r\n\r").unwrap();
+    assert!((0..20).all(|_| site.get("/livez").status == 200));
+    site.begin_shutdown();
+    stream.write_all(b"\n").unwrap();
+    assert_eq!(Reply::read(&mut stream).status, 200);
+    assert!(site.ended().is_ok());
 }
 
 #[test]
