@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::filter::{Filter, Wish};
 use super::frame::Frame;
-use crate::engine::{Access, Bulletin, Engine, Place, Slice, Through};
+use crate::engine::{Access, Bulletin, Engine, Place, Slice, Through, Told};
 use crate::http::problem::{self, Refused};
 use crate::limits::{
     FEED_BEGIN_WITHIN, FEED_REST_AFTER_FAILURE, READER_CURSOR_EVERY, READER_KEEP_ALIVE,
@@ -58,7 +58,17 @@ pub(super) struct Reader {
     bulletin: watch::Receiver<Arc<Bulletin>>,
     /// The last bulletin it was told.
     told: Option<u64>,
+    /// What of it has not been given out yet.
+    rest: Option<Rest>,
     _place: Place,
+}
+
+/// A bulletin that a reader is being told.
+struct Rest {
+    bulletin: Arc<Bulletin>,
+    /// It knows what has stayed as it was.
+    knows: bool,
+    from: usize,
 }
 
 impl Reader {
@@ -91,6 +101,7 @@ impl Reader {
             heard: now,
             bulletin,
             told: None,
+            rest: None,
             keys: engine.keys_changed(),
             access,
             engine,
@@ -125,6 +136,10 @@ impl Reader {
             }
             if !self.engine.holds(&self.access) {
                 return self.end(Ending::Denied);
+            }
+            let rest = self.tell_on();
+            if !rest.is_empty() {
+                return self.frames(rest);
             }
             let until = self.silent_until();
             let frames = tokio::select! {
@@ -194,18 +209,32 @@ impl Reader {
         frames
     }
 
+    /// A new bulletin is there.
     fn told(&mut self) -> Vec<Frame> {
         let bulletin = Arc::clone(&self.bulletin.borrow_and_update());
         // Who has missed one, or is new, does not know what has stayed as it was.
         let knows = self.told.replace(bulletin.number) == bulletin.number.checked_sub(1);
-        let told = bulletin.entries.iter().filter(|told| told.is_news || !knows);
-        let wanted = told.filter(|told| self.filter.takes_told(told));
-        let frame = |told: &crate::engine::Told| Frame {
-            cursor: None,
-            kind: told.kind,
-            text: told.text.clone(),
-        };
-        wanted.map(frame).collect()
+        self.rest = Some(Rest { bulletin, knows, from: 0 });
+        self.tell_on()
+    }
+
+    /// The next part of a bulletin: there may be as many queues as there are tasks.
+    fn tell_on(&mut self) -> Vec<Frame> {
+        let Some(Rest { bulletin, knows, from }) = &mut self.rest else { return Vec::new() };
+        let knows = *knows;
+        let wanted = |told: &&Told| (told.is_news || !knows) && self.filter.takes_told(told);
+        let mut left = bulletin.entries.iter().enumerate().skip(*from);
+        let mut frames = Vec::new();
+        while frames.len() < READER_PAGE
+            && let Some((index, told)) = left.find(|(_, told)| wanted(told))
+        {
+            *from = index + 1;
+            frames.push(Frame { cursor: None, kind: told.kind, text: told.text.clone() });
+        }
+        if frames.len() < READER_PAGE {
+            self.rest = None;
+        }
+        frames
     }
 
     fn frames(&mut self, frames: Vec<Frame>) -> Next {

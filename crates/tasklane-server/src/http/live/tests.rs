@@ -13,10 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::filter::Wish;
 use super::frame::Frame;
+use super::kind::QUEUE_DEPTH;
 use super::reader::{Ending, Next, Reader};
-use crate::engine::{Access, Engine, Through};
+use crate::engine::{Access, Bulletin, Engine, Through, Told};
 use crate::http::query::Parameters;
-use crate::limits::{READER_CURSOR_EVERY, READER_KEEP_ALIVE};
+use crate::limits::{READER_CURSOR_EVERY, READER_KEEP_ALIVE, READER_PAGE};
 use crate::settings::Settings;
 
 struct Scene {
@@ -43,6 +44,18 @@ impl Scene {
         let mut reader = reader.unwrap();
         assert_eq!(frames(reader.next().await)[0].kind, "system.hello");
         reader
+    }
+
+    /// Readers are told of so many queues, of which only the first has changed.
+    fn tell(&self, number: u64, queues: usize) {
+        let told = |index: usize| Told {
+            is_news: index == 0,
+            kind: QUEUE_DEPTH,
+            queue: Some(QueueName::new(format!("q{index}")).unwrap()),
+            text: index.to_string().into(),
+        };
+        let entries = (0..queues).map(told).collect();
+        self.engine.bulletin().send_replace(Arc::new(Bulletin { number, entries }));
     }
 
     /// Something happens.
@@ -144,4 +157,26 @@ async fn only_who_has_once_kept_up_can_be_too_slow() {
     while count < 601 {
         count += frames(late.next().await).len();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_queues_are_told_a_part_at_a_time_and_each_once() {
+    let scene = Scene::new(Settings::default());
+    let mut reader = scene.reader("kinds=queue.depth").await;
+    let queues = READER_PAGE * 2 + 100;
+    scene.tell(1, queues);
+    let mut told = frames(reader.next().await);
+    assert_eq!(told.len(), READER_PAGE);
+    // The next one does not end this one.
+    scene.tell(2, queues);
+    for part in [READER_PAGE, 100, 1] {
+        let more = frames(reader.next().await);
+        assert_eq!(more.len(), part);
+        told.extend(more);
+    }
+    let last = told.pop().unwrap();
+    assert_eq!(&last.text[..], b"0", "of the second only what is new");
+    let texts: Vec<_> = told.iter().map(|frame| frame.text.clone()).collect();
+    let wanted: Vec<bytes::Bytes> = (0..queues).map(|index| index.to_string().into()).collect();
+    assert_eq!(texts, wanted);
 }
