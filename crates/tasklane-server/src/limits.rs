@@ -35,6 +35,11 @@ pub const PARKED_MAX: usize = 50_000;
 pub const PARKED_CHUNK: usize = 64;
 /// How often parked polls look for themselves, should a hint have been lost.
 pub const PARKED_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Tasks remembered that their workers should stop, until an answer to a result tells them so. Heartbeats
+/// tell of those beyond.
+pub const CANCELS_REMEMBERED_MAX: usize = 10_000;
+/// How many of them one answer tells: each is looked at in the store before.
+pub const CANCELS_TOLD_AT_ONCE: usize = 32;
 /// Tasks of one call that operates on a filter.
 pub const OPERATION_TASKS_MAX: usize = 10_000;
 /// Events kept in memory for live readers.

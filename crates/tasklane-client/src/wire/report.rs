@@ -130,6 +130,9 @@ pub struct ReportVerdict {
     /// Why the report was refused: `lease-lost`, `invalid-state` or `not-found`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Cow<'static, str>>,
+    /// Of a report that came alone: other tasks that the worker should stop, absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cancel: Vec<TaskIdText>,
 }
 
 /// The answer to many reports.
@@ -144,4 +147,7 @@ pub struct ReportsAnswer {
     /// What the worker should do besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directive: Option<Cow<'static, str>>,
+    /// Tasks that the worker should stop; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cancel: Vec<TaskIdText>,
 }

@@ -79,12 +79,14 @@ impl Crew {
     fn reported(&mut self, asked: Asked, done: Vec<Done>, answer: Result<ReportsAnswer, Error>) {
         self.reporting = false;
         match answer {
-            Ok(ReportsAnswer { results, tasks, directive }) => {
+            Ok(ReportsAnswer { results, tasks, directive, cancel }) => {
                 self.answered();
                 self.singly &= !self.outbox.is_empty();
                 for (done, verdict) in done.iter().zip(&results) {
                     self.settled(done, verdict);
                 }
+                // Of those that it had before.
+                self.floor.cancel(&cancel);
                 self.take_in(tasks.unwrap_or_default());
                 if let Some(directive) = directive {
                     self.follow(asked, &directive);

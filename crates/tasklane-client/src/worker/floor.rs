@@ -106,6 +106,13 @@ impl Floor {
         }
     }
 
+    /// These should stop, as an answer to results says.
+    pub(super) fn cancel(&mut self, tasks: &[TaskIdText]) {
+        for held in self.held.values().filter(|held| tasks.contains(&TaskIdText(held.task))) {
+            held.stop.trip(StopReason::Cancelled);
+        }
+    }
+
     /// Stops what could not be renewed in time. Its result is still told: a server that was away
     /// may take it.
     pub(super) fn lapse(&mut self, now: Instant) {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tasklane_client::wire::{Json, Requeue, TaskIdText};
 use tasklane_client::worker::{Context, StopReason, TaskError};
 use tasklane_client::{ErrorKind, NewTask, StateName};
+use tasklane_core::lifecycle::Rules;
+use tasklane_server::Settings;
 use tokio::sync::mpsc;
 
 use crate::shift::{Shift, ended_as, heard, submit, worker};
@@ -36,6 +38,35 @@ async fn a_task_that_is_cancelled_is_stopped() {
     assert_eq!(heard(&mut hears).await, None);
     client.cancel(id).await.unwrap();
     assert_eq!(heard(&mut hears).await, Some(StopReason::Cancelled));
+    ended_as(&client, id, StateName::Cancelled).await;
+    shift.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_cancelled_is_stopped_by_the_answer_to_another() {
+    let hour = Duration::from_secs(3_600);
+    let seldom = |settings: &mut Settings, rules: &mut Rules| {
+        (settings.heartbeat_every, rules.lease) = (hour, hour * 3);
+    };
+    let site = Site::with(seldom).await;
+    let client = site.client();
+    let (said, mut hears) = mpsc::unbounded_channel();
+    let handler = move |context: Context, _: Json| until_stopped(context, said.clone());
+    let worker = worker(&client).handle("a", handler);
+    let shift = Shift::begin(worker.handle("b", |_: Context, _: Json| async { Ok(()) }));
+    let id = submit(&client, NewTask::new("a")).await;
+    assert_eq!(heard(&mut hears).await, None);
+    client.cancel(id).await.unwrap();
+    let others = async {
+        loop {
+            let other = submit(&client, NewTask::new("b")).await;
+            ended_as(&client, other, StateName::Completed).await;
+        }
+    };
+    tokio::select! {
+        reason = heard(&mut hears) => assert_eq!(reason, Some(StopReason::Cancelled)),
+        () = others => {}
+    }
     ended_as(&client, id, StateName::Cancelled).await;
     shift.end().await;
 }

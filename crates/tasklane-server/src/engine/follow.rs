@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tasklane_core::{EventKind, WorkerId};
-use tasklane_store::{Cursor, FeedEvent, Signal, Subject};
+use tasklane_store::{Cursor, FeedEvent, Signal, Subject, TaskNotice};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +37,9 @@ impl Engine {
                     let full = page.events.len() >= FEED_PAGE;
                     if page.gap || !page.events.is_empty() {
                         cursor = page.next;
+                        if page.gap {
+                            self.cancels.forget();
+                        }
                         self.note(&self.feed.publish(page));
                     }
                     if full {
@@ -84,10 +87,8 @@ impl Engine {
         }
         self.statistics.record(page.events());
         self.metrics.count(page.events());
-        self.waiters.ended(page.events().filter_map(|event| match &event.subject {
-            Subject::Task(notice) => Some(notice.as_ref()),
-            Subject::Worker(..) | Subject::Queue(..) => None,
-        }));
+        self.waiters.ended(page.events().filter_map(notice));
+        self.cancels.heard(page.events().filter_map(notice));
     }
 
     /// Makes the statistics of the time before this server from what the feed still has.
@@ -120,10 +121,18 @@ impl Engine {
     }
 }
 
+/// What an event says of a task.
+fn notice(event: &FeedEvent) -> Option<&TaskNotice> {
+    match &event.subject {
+        Subject::Task(notice) => Some(notice),
+        Subject::Worker(..) | Subject::Queue(..) => None,
+    }
+}
+
 /// Whose attempt an event ends, and whether because it ran too long; `None` unless that or a
 /// completion.
 fn end(event: &FeedEvent) -> Option<(WorkerId, bool)> {
-    let Subject::Task(notice) = &event.subject else { return None };
+    let notice = notice(event)?;
     let too_long = is_timeout(notice);
     let ends = too_long || notice.kind == EventKind::Completed;
     notice.worker.filter(|_| ends).map(|worker| (worker, too_long))

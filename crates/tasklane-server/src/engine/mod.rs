@@ -13,6 +13,7 @@ mod audit;
 mod batcher;
 mod breaker;
 mod bulletin;
+mod cancel;
 mod candidate;
 mod certificate;
 mod claim;
@@ -86,6 +87,7 @@ use crate::tls::Tls;
 use crate::trace::Tracer;
 use admission::Admission;
 use batcher::Batcher;
+use cancel::Cancels;
 use parking::Parking;
 use roster::Roster;
 use snapshot::Snapshot;
@@ -102,6 +104,7 @@ pub struct Engine {
     renewals: Arc<Batcher<renew::Renew>>,
     parking: Arc<Parking>,
     roster: Roster,
+    cancels: Cancels,
     keyring: access::Keyring,
     rates: rate::Rates,
     tokens: token::Tokens,
@@ -165,6 +168,7 @@ impl Engine {
             renewals: Batcher::new(renew::Renew { store: own() }, &errands, in_flight(1)),
             parking,
             roster: Roster::new(settings.clone()),
+            cancels: Cancels::default(),
             keyring: access::Keyring::default(),
             rates: rate::Rates::new(&settings.now()),
             tokens: token::Tokens::new(&settings.now()),

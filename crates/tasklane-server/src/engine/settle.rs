@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tasklane_core::{Command, ErrorKind, Intent, Outcome, Refusal, StateName, WorkerId};
-use tasklane_store::{Changed, ClaimRequest, Claimed, Direction, Store, WorkerRefusal, apart};
+use tasklane_store::{
+    Changed, ClaimRequest, Claimed, Direction, Store, StoreError, WorkerRefusal, apart,
+};
 use tokio_util::task::TaskTracker;
 
 use super::batcher::{Verb, Verdicts};
@@ -112,6 +114,17 @@ impl Engine {
             }
         };
         Ok((changed, Some(polled)))
+    }
+
+    /// Carries out one command of a worker.
+    pub async fn settle_one(
+        &self,
+        worker: WorkerId,
+        command: Command,
+    ) -> Result<Changed, EngineError> {
+        let (mut verdicts, _) = self.settle(worker, vec![command], None).await?;
+        let lost = || StoreError::OutcomeUnknown("the verdict was lost".into());
+        Ok(verdicts.pop().ok_or_else(lost)??)
     }
 
     fn note_settled(&self, worker: WorkerId, failed: bool) {

@@ -12,7 +12,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tower::Service;
 
-use super::observe::Observed;
+use super::observe::{Answer, Observed};
 use super::problem::{self, Refused};
 use super::shortcut::Shortcut;
 use super::slow::SlowCalls;
@@ -74,8 +74,7 @@ impl Front {
         line: Arc<Line>,
     ) -> Result<Response, Infallible> {
         let mut request = request.map(Body::new);
-        let observed = Observed::new(&self.engine, &request);
-        let (started, mut route) = (observed.started, None);
+        let mut observed = Observed::new(&self.engine, &request);
         let request_id = self.ids.of(request.headers());
         // Nothing of the request is held while its answer is awaited: hyper reads on into the memory
         // that its head came in.
@@ -87,7 +86,7 @@ impl Front {
         } else if let Some((shortcut, id)) =
             Shortcut::find(request.method(), &path).filter(|_| is_whole)
         {
-            route = Some(shortcut.route());
+            observed.route = Some(shortcut.route());
             let admitted = guard::check_origin(&self.engine, &request).and_then(|()| {
                 let (route, verb) = (shortcut.route(), shortcut.verb());
                 guard::admit(&self.engine, &request, route, verb, &line)
@@ -96,8 +95,10 @@ impl Front {
                 Ok(caller) => shortcut.answer(Arc::clone(&self.engine), caller, id, request).await,
                 Err(refused) => Err(refused),
             };
-            let response = answer.unwrap_or_else(Refused::into_response);
-            metrics::note(&self.engine, shortcut.route(), &response, started);
+            let refused = |refused: Refused| Answer::from(refused.into_response());
+            let Answer { response, about } = answer.unwrap_or_else(refused);
+            observed.about = about;
+            metrics::note(&self.engine, shortcut.route(), &response, observed.started);
             response
         } else {
             request.extensions_mut().insert(line);
@@ -106,8 +107,7 @@ impl Front {
         if let Some(refused) = response.extensions_mut().remove::<Refused>() {
             response = render(response, refused, &path, &request_id);
         }
-        let (engine, slow) = (&self.engine, &self.slow);
-        observed.end(engine, slow, route, &path, &request_id, &mut response);
+        observed.end(&self.engine, &self.slow, &path, &request_id, &mut response);
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);

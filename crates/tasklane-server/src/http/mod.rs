@@ -21,6 +21,7 @@ mod query;
 mod rate;
 mod receive;
 mod render;
+mod report;
 mod respond;
 mod shortcut;
 mod slow;
@@ -91,7 +92,7 @@ fn workers() -> OpenApiRouter<Arc<Engine>> {
         .routes(routes!(worker::poll))
         .routes(routes!(worker::start))
         .routes(routes!(worker::progress))
-        .routes(routes!(worker::result))
+        .routes(routes!(report::result))
         .routes(routes!(worker::heartbeat))
 }
 

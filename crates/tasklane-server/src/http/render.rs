@@ -215,5 +215,6 @@ pub(crate) fn verdict(task: tasklane_core::TaskId, changed: &Changed) -> wire::R
         state: Some(StateWord(changed.state)),
         next_retry_at: changed.due_at.map(Time),
         error: None,
+        cancel: Vec::new(),
     }
 }

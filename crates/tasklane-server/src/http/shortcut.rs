@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
 use axum::http::Method;
-use axum::response::Response;
 use tasklane_core::Verb;
 
+use super::observe::Answer;
 use super::problem::Refused;
-use super::{task, worker};
+use super::{report, task, worker};
 use crate::engine::{Caller, Engine};
 
 /// A call that goes past the router, to the handler that the router has for it too.
@@ -74,15 +74,16 @@ impl Shortcut {
         caller: Caller,
         id: &str,
         request: Request,
-    ) -> Result<Response, Refused> {
+    ) -> Result<Answer, Refused> {
         let engine = State(engine);
-        match self {
-            Self::Submit => task::submit(engine, caller, request).await,
+        let response = match self {
+            Self::Submit => return task::submit(engine, caller, request).await,
+            Self::Result => return report::result(engine, caller, Path(id.into()), request).await,
             Self::SubmitBatch => task::submit_batch(engine, caller, request).await,
             Self::Poll => worker::poll(engine, caller, Path(id.into()), request).await,
-            Self::Result => worker::result(engine, caller, Path(id.into()), request).await,
             Self::Heartbeat => worker::heartbeat(engine, caller, Path(id.into()), request).await,
-        }
+        };
+        response.map(Answer::from)
     }
 }
 

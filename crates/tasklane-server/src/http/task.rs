@@ -10,7 +10,7 @@ use tasklane_core::{
 };
 use tasklane_store::Submitted;
 
-use super::observe::Made;
+use super::observe::Answer;
 use super::problem::{self, Refused};
 use super::query::{Form, Known, Nothing, Parameters, known, parameters};
 use super::{App, body, guard, observe, receive, render, respond, story};
@@ -28,7 +28,7 @@ pub(crate) async fn submit(
     State(engine): App,
     caller: Caller,
     request: Request,
-) -> Result<Response, Refused> {
+) -> Result<Answer, Refused> {
     let trace = receive::trace(request.headers());
     let key = header_key(&request)?;
     let Some(_under_way) = engine.admission().enter(body::declared(&request)) else {
@@ -41,7 +41,7 @@ pub(crate) async fn submit(
     let Some(Arrival { stored, order, estimate }) = arrival else {
         let mut response = respond::written(&engine, StatusCode::OK, &receipt(&submitted));
         mark_replayed(&mut response);
-        return Ok(response);
+        return Ok(Answer::about(submitted.id, Ok(response)));
     };
     let mut shown = render::stored(stored, &order, engine.now());
     shown.queue_position = estimate.position;
@@ -50,10 +50,9 @@ pub(crate) async fn submit(
     let mut response = respond::written(&engine, status, &shown);
     if submitted.replayed {
         mark_replayed(&mut response);
-    } else if engine.tracer().is_some() || tracing::enabled!(tracing::Level::DEBUG) {
-        response.extensions_mut().insert(Made(submitted.id));
+        return Ok(Answer::about(submitted.id, Ok(response)));
     }
-    Ok(response)
+    Ok(Answer::made(submitted.id, response))
 }
 
 /// The task in a body. Apart, so that nothing of its making is kept while its submission is awaited.

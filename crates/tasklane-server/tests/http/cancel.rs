@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::site::Site;
+use crate::site::{Held, Site, Worker};
 
 #[test]
 fn what_waits_is_cancelled_at_once() {
@@ -29,6 +29,62 @@ fn what_runs_is_asked_of_its_worker() {
     assert_eq!(worker.call("progress", &held.report(json!({}))).json(), json!({"cancel": true}));
     let settled = worker.report(&held, json!({"status": "cancelled"}));
     assert_eq!(settled.json()["state"], "cancelled");
+}
+
+/// Two tasks in the hands of one worker, the first of which is asked to stop.
+fn asked<'a>(site: &'a Site) -> (Worker<'a>, Vec<Held>) {
+    site.submit(json!({}));
+    site.submit(json!({}));
+    let worker = site.worker();
+    let held = worker.poll(2);
+    let reply = site.delete(&format!("/api/v1/tasks/{}", held[0].id));
+    assert_eq!(reply.status, 202);
+    (worker, held)
+}
+
+#[test]
+fn the_answer_to_the_result_of_another_task_tells_what_to_stop() {
+    let site = Site::new();
+    let (worker, held) = asked(&site);
+    // The feed tells the server a moment later. The same result again has the same answer.
+    site.eventually("it is told", || {
+        let answer = worker.complete(&held[1]).json();
+        let told = json!({"task_id": held[1].id, "state": "completed", "cancel": [held[0].id]});
+        assert!(answer == told || answer.get("cancel").is_none(), "{answer}");
+        answer == told
+    });
+    let answer = worker.complete(&held[1]).json();
+    assert_eq!(answer.get("cancel"), None, "once: heartbeats tell again");
+    assert_eq!(worker.call("heartbeat", &json!({})).json()["cancel"], json!([held[0].id]));
+}
+
+#[test]
+fn the_answer_to_many_results_tells_what_to_stop_besides() {
+    let site = Site::new();
+    let (worker, held) = asked(&site);
+    let other = site.worker();
+    let done = held[1].report(json!({"status": "completed"}));
+    site.eventually("it is told", || {
+        assert_eq!(other.call("result", &json!({"results": []})).json(), json!({"results": []}));
+        let many = json!({"results": [done], "poll": {"available_capacity": 0}});
+        worker.call("result", &many).json()["cancel"] == json!([held[0].id])
+    });
+}
+
+#[test]
+fn what_has_ended_meanwhile_is_not_told() {
+    let site = Site::new();
+    let (worker, held) = asked(&site);
+    let last = site.submit(json!({}));
+    worker.claim_one();
+    site.delete(&format!("/api/v1/tasks/{last}"));
+    // The feed tells of the first before it tells of the last.
+    site.eventually("the last is told", || {
+        let answer = worker.report(&held[0], json!({"status": "cancelled"})).json();
+        let told = answer.get("cancel").cloned();
+        assert!(told.is_none() || told == Some(json!([last])), "{answer}");
+        told.is_some()
+    });
 }
 
 #[test]
