@@ -7,6 +7,9 @@ use super::error::Error;
 use super::request::{Call, part};
 use crate::wire::{Changed, Minutes, Queue, QueuePage, QueuePatch, QueueStats};
 
+/// What a server gives at once.
+const QUEUES_AT_ONCE: u32 = 1_000;
+
 impl Client {
     /// The counters of one queue, or of all.
     pub async fn queue_stats(&self, queue: Option<&str>) -> Result<QueueStats, Error> {
@@ -18,9 +21,27 @@ impl Client {
         self.ask(Call::get("/api/v1/stats/minutes").with_some("minutes", count)).await
     }
 
-    /// All queues, by name.
+    /// All queues, by name: asks for page after page.
     pub async fn list_queues(&self) -> Result<Vec<Queue>, Error> {
-        self.ask(Call::get("/admin/queues")).await.map(|page: QueuePage| page.queues)
+        let (mut queues, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = self.queue_page(Some(QUEUES_AT_ONCE), cursor.as_deref()).await?;
+            queues.extend(page.queues);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(queues);
+            }
+        }
+    }
+
+    /// A page of queues, by name: up to 1,000, 50 if absent; `cursor` is that of the page before.
+    pub async fn queue_page(
+        &self,
+        limit: Option<u32>,
+        cursor: Option<&str>,
+    ) -> Result<QueuePage, Error> {
+        let call = Call::get("/admin/queues").with_some("limit", limit);
+        self.ask(call.with_some("cursor", cursor)).await
     }
 
     /// Looks at a queue.

@@ -63,12 +63,15 @@ pub enum QueueMember {
     Retention,
 }
 
-/// Every queue.
+/// Queues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct QueuePage {
     /// By name.
     pub queues: Vec<Queue>,
+    /// Where to go on; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<Box<str>>,
 }
 
 /// Waiting times until a task counts at least as a level; absent is never.

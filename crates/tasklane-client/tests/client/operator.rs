@@ -6,7 +6,7 @@ use tasklane_client::call::{ListTasks, ListWorkers};
 use tasklane_client::wire::{
     Maintenance, PriorityWord, QueuePatch, ReplayOne, Requeue, TaskIdText, UpdateTask,
 };
-use tasklane_client::{ErrorClass, Priority, StateName};
+use tasklane_client::{ErrorClass, NewTask, Priority, StateName};
 
 use crate::site::{Hand, Site, submit};
 
@@ -46,6 +46,19 @@ async fn queues_are_paused_set_and_purged() {
     let changed = client.purge_priority(Priority::Normal, Some("def*"), None).await.unwrap();
     assert_eq!(changed.changed, 1);
     assert_eq!(client.get_queue("no/such queue").await.unwrap_err().class(), ErrorClass::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_queues_are_listed_however_many_pages_they_take() {
+    let site = Site::new().await;
+    let client = site.client();
+    let names: Vec<String> = (0..1_001).map(|index| format!("q{index:04}")).collect();
+    let tasks: Vec<_> = names.iter().map(|queue| NewTask::new("a").queue(queue)).collect();
+    client.submit_batch(&tasks).await.unwrap();
+    let listed = client.list_queues().await.unwrap();
+    assert!(listed.iter().map(|queue| &*queue.name).eq(names.iter().map(String::as_str)));
+    let page = client.queue_page(None, None).await.unwrap();
+    assert_eq!((page.queues.len(), page.next_cursor.is_some()), (50, true));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -143,6 +143,7 @@ pub(crate) async fn replay_dead_letters(
 ) -> Result<Response, Refused> {
     let bytes = body::read(&engine, request).await?;
     let wanted: wire::ReplayMany = body::parse(&bytes)?;
+    let after = filter::cursor_in(wanted.cursor.as_deref())?;
     let mut filter = filter::within(filter::from_body(&wanted.filter, "/filter")?, &caller.reach);
     filter::only_states(&mut filter, &[StateName::DeadLetter], "/filter/states")?;
     if wanted.rate_per_second.is_some_and(|rate| !(1..=REPLAY_RATE_MAX).contains(&rate)) {
@@ -156,7 +157,6 @@ pub(crate) async fn replay_dead_letters(
         reset_attempts: wanted.reset_attempts,
         priority: wanted.new_priority.map(|priority| priority.0),
     };
-    let after = wanted.cursor.as_deref().map(filter::cursor).transpose()?;
     let (what, per_second) = ("replay dead letters", wanted.rate_per_second);
     let swept = engine.sweep(Sweep { what, filter, after, intent, per_second }).await?;
     Ok(replayed(&engine, &swept))
@@ -251,6 +251,7 @@ pub(crate) async fn retry_dead_letters(
 ) -> Result<Response, Refused> {
     let bytes = body::read(&engine, request).await?;
     let wanted: wire::RetryDeadLetters = body::parse(&bytes)?;
+    let after = filter::cursor_in(wanted.cursor.as_deref())?;
     let intent = Intent::Retry { reset_attempts: true, priority: None };
     let swept = match (wanted.task_id, wanted.retry_all) {
         (Some(TaskIdText(id)), false) => {
@@ -263,7 +264,6 @@ pub(crate) async fn retry_dead_letters(
             swept
         }
         (None, true) => {
-            let after = wanted.cursor.as_deref().map(filter::cursor).transpose()?;
             let filter = dead(filter::within(Filter::default(), &caller.reach));
             let what = "retry dead letters";
             engine.sweep(Sweep { what, filter, after, intent, per_second: None }).await?

@@ -1,7 +1,9 @@
 //! Which tasks are meant: as a query says it, and as a body does.
 
 use tasklane_client::wire;
-use tasklane_core::{Invalid, Metadata, Names, Pattern, Problem, Reach, StateName, limits};
+use tasklane_core::{
+    Invalid, Metadata, Names, Pattern, Problem, QueueName, Reach, StateName, limits,
+};
 use tasklane_store::{Filter, PageCursor, Query};
 
 use super::problem::{self, Refused};
@@ -158,6 +160,28 @@ pub(crate) fn cursor(text: &str) -> Result<PageCursor, Refused> {
     text.parse().map_err(|_| bad_cursor())
 }
 
+/// The same in a body, looked at before it is known whether anything goes on there: what is none of ours
+/// is a mistake in any case.
+pub(crate) fn cursor_in(member: Option<&str>) -> Result<Option<PageCursor>, Refused> {
+    member.map(cursor).transpose()
+}
+
+/// Where to go on behind a queue.
+pub(crate) fn cursor_behind(queue: &QueueName) -> Box<str> {
+    queue.as_str().bytes().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+/// The queue that an earlier page ended with.
+pub(crate) fn queue_before(cursor: &str) -> Result<QueueName, Refused> {
+    let byte = |pair: &[u8]| {
+        let digits = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+        u8::from_str_radix(digits, 16).ok()
+    };
+    let bytes: Option<Vec<u8>> = cursor.as_bytes().chunks(2).map(byte).collect();
+    let name = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    name.and_then(|name| QueueName::new(name).ok()).ok_or_else(bad_cursor)
+}
+
 /// A cursor that is none of ours.
 pub(crate) fn bad_cursor() -> Refused {
     Refused::new(problem::INVALID_CURSOR, "give next_cursor of an earlier answer, unchanged")
@@ -233,6 +257,17 @@ mod tests {
         assert_eq!(refused("worker_id=me"), "validation-failed");
         assert_eq!(refused("type="), "validation-failed");
         assert_eq!(cursor("abc").unwrap_err().kind().word, "invalid-cursor");
+    }
+
+    #[test]
+    fn a_list_of_queues_goes_on_behind_any_name() {
+        for name in ["a", "mail.eu", "größe 7", &"x".repeat(128)] {
+            let queue = QueueName::new(name).unwrap();
+            assert_eq!(queue_before(&cursor_behind(&queue)).unwrap(), queue);
+        }
+        for cursor in ["", "6", "616", "zz", "+1", "3a", "ff"] {
+            assert_eq!(queue_before(cursor).unwrap_err().kind().word, "invalid-cursor", "{cursor}");
+        }
     }
 
     #[test]

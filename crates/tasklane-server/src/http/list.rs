@@ -84,6 +84,7 @@ pub(crate) async fn cancel_tasks(
 ) -> Result<Response, Refused> {
     let bytes = body::read(&engine, request).await?;
     let wanted: wire::CancelMany = body::parse(&bytes)?;
+    let after = filter::cursor_in(wanted.cursor.as_deref())?;
     let mut filter = filter::from_body(&wanted.filter, "/filter")?;
     filter::at_least_one(&filter)?;
     filter = filter::within(filter, &caller.reach);
@@ -92,7 +93,6 @@ pub(crate) async fn cancel_tasks(
     if wanted.dry_run {
         return matched(&engine, filter).await;
     }
-    let after = wanted.cursor.as_deref().map(filter::cursor).transpose()?;
     let (what, intent) = ("cancel", Intent::Cancel);
     let swept = engine.sweep(Sweep { what, filter, after, intent, per_second: None }).await?;
     Ok(changed(&engine, &swept))

@@ -291,6 +291,26 @@ fn a_cursor_of_another_making_is_refused_wherever_one_is_taken() {
 }
 
 #[test]
+fn a_cursor_of_another_making_in_a_body_is_refused_even_where_nothing_goes_on_there() {
+    let site = Site::new();
+    let id = "0198c5f0-0000-7000-8000-000000000001";
+    for (path, mut body) in [
+        ("/api/v1/tasks/cancel", json!({"filter": {"queue": "a"}, "dry_run": true})),
+        ("/api/v1/tasks/cancel", json!({"filter": {"queue": "a"}})),
+        ("/api/v1/dlq/replay", json!({"filter": {"queue": "a"}, "dry_run": true})),
+        ("/api/v1/dlq/replay", json!({"filter": {"queue": "a"}})),
+        ("/admin/tasks/requeue", json!({"task_ids": [id]})),
+        ("/admin/tasks/requeue", json!({"filter": {"queue": "a"}})),
+        ("/admin/dlq/retry", json!({"task_id": id})),
+        ("/admin/dlq/retry", json!({"retry_all": true})),
+    ] {
+        assert_ne!(site.post(path, &body).status, 400, "{path} {body}");
+        body["cursor"] = json!("nonsense");
+        site.post(path, &body).refused(400, "invalid-cursor");
+    }
+}
+
+#[test]
 fn limits_out_of_range_are_refused_wherever_one_is_taken() {
     let site = Site::new();
     let mut tried = 0;

@@ -103,3 +103,26 @@ fn a_look_that_asks_to_wait_too_long_is_refused() {
     let reply = site.get(&format!("/api/v1/tasks/{id}?wait_seconds=61"));
     assert_eq!(reply.refused(422, "out-of-range")["errors"][0]["pointer"], "?wait_seconds");
 }
+
+#[test]
+fn queues_are_listed_page_by_page() {
+    let site = Site::new();
+    let mut names = vec!["a", "b", "größe 7", "mail.eu", "z"];
+    for queue in &names {
+        site.submit(json!({"queue": queue}));
+    }
+    names.sort_unstable();
+    let (mut listed, mut next) = (Vec::new(), String::new());
+    for count in [2, 2, 1] {
+        let page = site.get(&format!("/admin/queues?limit=2{next}")).json();
+        let queues = page["queues"].as_array().unwrap().clone();
+        assert_eq!(queues.len(), count, "{page}");
+        listed.extend(queues.iter().map(|queue| queue["name"].as_str().unwrap().to_owned()));
+        next = format!("&cursor={}", page["next_cursor"].as_str().unwrap_or_default());
+    }
+    assert_eq!((listed, next.as_str()), (names.iter().map(|&n| n.into()).collect(), "&cursor="));
+    let all = site.get("/admin/queues").json();
+    assert_eq!(all["queues"].as_array().unwrap().len(), names.len());
+    site.get("/admin/queues?limit=1001").refused(422, "out-of-range");
+    site.get("/admin/queues?cursor=mail").refused(400, "invalid-cursor");
+}

@@ -13,7 +13,7 @@ use tasklane_core::{
 use tasklane_store::{Filter, LaneStats, QueueState};
 
 use crate::engine::{Caller, Engine, EngineError, Sweep};
-use crate::http::filter::CURSOR;
+use crate::http::filter::{CURSOR, PAGE};
 use crate::http::list::changed;
 use crate::http::problem::{self, Refused};
 use crate::http::query::{self, Form, Known, Nothing, Parameters, known, parameters};
@@ -26,23 +26,37 @@ const QUEUE: &[Known] =
     &[known("queue", Form::Text, "In this queue, or queues that begin so with `*`; else in all.")];
 
 parameters!(
+    /// Of a list of queues.
+    ListQueues = [PAGE]
+);
+parameters!(
     /// Of cancelling what waits.
     PurgePriority = [QUEUE, CURSOR]
 );
 
 /// List queues, by name
-#[utoipa::path(get, path = "/queues", tag = "operators",
-    responses((status = 200, description = "All queues", body = wire::QueuePage)))]
+#[utoipa::path(get, path = "/queues", tag = "operators", params(ListQueues),
+    responses((status = 200, description = "A page", body = wire::QueuePage)))]
 pub(crate) async fn list_queues(
     State(engine): App,
     caller: Caller,
-    _: Parameters<Nothing>,
+    parameters: Parameters<ListQueues>,
 ) -> Result<Response, Refused> {
+    let limit = filter::limit(&parameters)?;
+    let after = parameters.text("cursor")?.map(filter::queue_before).transpose()?;
     let mut queues = engine.queues().await?;
-    queues.retain(|state| caller.reach.queues.contain(state.queue.as_str()));
+    queues.retain(|state| {
+        caller.reach.queues.contain(state.queue.as_str())
+            && after.as_ref().is_none_or(|after| state.queue > *after)
+    });
+    let more = queues.len() > limit;
+    queues.truncate(limit);
     narrow_depths(&engine, &caller, &mut queues).await?;
-    let page =
-        wire::QueuePage { queues: queues.iter().map(|state| shown(&engine, state)).collect() };
+    let last = queues.last().map(|state| filter::cursor_behind(&state.queue));
+    let page = wire::QueuePage {
+        queues: queues.iter().map(|state| shown(&engine, state)).collect(),
+        next_cursor: last.filter(|_| more),
+    };
     Ok(respond::json(StatusCode::OK, &page))
 }
 

@@ -65,6 +65,7 @@ pub(crate) async fn requeue_tasks(
 ) -> Result<Response, Refused> {
     let bytes = body::read(&engine, request).await?;
     let wanted: wire::Requeue = body::parse(&bytes)?;
+    let after = filter::cursor_in(wanted.cursor.as_deref())?;
     let swept = match (&wanted.task_ids, &wanted.filter) {
         (Some(ids), None) => {
             receive::check_count("task_ids", ids.len(), IDS_MAX)
@@ -78,7 +79,6 @@ pub(crate) async fn requeue_tasks(
             filter = filter::within(filter, &caller.reach);
             let possible = [StateName::Assigned, StateName::Running, StateName::Retrying];
             filter::only_states(&mut filter, &possible, "/filter/states")?;
-            let after = wanted.cursor.as_deref().map(filter::cursor).transpose()?;
             let (what, intent) = ("requeue", Intent::Requeue);
             engine.sweep(Sweep { what, filter, after, intent, per_second: None }).await?
         }
