@@ -41,7 +41,32 @@ fn admit(requested: Requested, policies: &Policies) -> Option<Admit> {
         (None, Ok(draft)) => return Some(Admit { number, draft, problem: None }),
         (Some(problem), _) | (None, Err(problem)) => problem,
     };
-    let any_size = Policies { payload_bytes_max: usize::MAX, ..policies.clone() };
-    let draft = plain.resolve(&any_size).ok()?;
-    Some(Admit { number, draft, problem: Some(problem) })
+    let any_size = |policies| Policies { payload_bytes_max: usize::MAX, ..policies };
+    let draft = plain.clone().resolve(&any_size(policies.clone())).or_else(|unfit| {
+        // One that is left where it is stays in the way of all that come after it.
+        tracing::error!(number, %unfit, "no task can be made of a request by these policies: it gets the defaults");
+        plain.resolve(&any_size(Policies::default()))
+    });
+    let draft = draft.inspect_err(|error| tracing::error!(number, %error, "a request is left out"));
+    Some(Admit { number, draft: draft.ok()?, problem: Some(problem) })
+}
+
+#[cfg(test)]
+mod tests {
+    use tasklane_core::{Policy, TaskType, limits};
+
+    use super::*;
+
+    #[test]
+    fn no_policy_leaves_a_request_in_the_way_of_others() {
+        let retries = limits::RETRIES_MAX + 1;
+        let unfit = Policy { max_retries: Some(retries), ..Policy::default() };
+        let task_type = TaskType::new("a").unwrap();
+        let policies =
+            Policies { types: [(task_type.clone(), unfit)].into(), ..Policies::default() };
+        let task = NewTask::new(task_type, "1");
+        let admitted = admit(Requested { number: 7, task, problem: None }, &policies).unwrap();
+        assert_eq!((admitted.number, &*admitted.draft.payload), (7, &b"1"[..]));
+        assert!(admitted.problem.is_some());
+    }
 }
