@@ -99,6 +99,50 @@ fn a_failover_voids_no_lease() {
     });
 }
 
+/// What makes the tables of a store those of version 4.
+const OLDER: &str = "UPDATE meta SET value = 4 WHERE name = 'version';
+                     DELETE FROM meta WHERE name = 'home'; DROP FUNCTION home()";
+
+#[test]
+fn a_copy_of_version_4_begins_a_new_life_too() {
+    let options = fresh();
+    runtime().block_on(async {
+        let from = server().new_database().unwrap();
+        let store = PostgresStore::open(&from, &options).await.unwrap();
+        let worker = register(&store).await;
+        submit(&store, 1).await;
+        let held = claim(&store, worker, 1).await.remove(0);
+        let seen = store.head().await.unwrap();
+        drop(store);
+        let older = format!("SET search_path TO \"{}\"; {OLDER}", options.schema);
+        server().sql(name(&from), &older).unwrap();
+        let to = restore(&server().dump(name(&from)).unwrap());
+        let restored = PostgresStore::open(&to, &options).await.unwrap();
+        assert!(restored.events_after(seen, 10).await.unwrap().gap);
+        let stale = restored.execute(vec![completion(&held)]).await.unwrap();
+        assert_eq!(stale, [Err(Refusal::LeaseLost)]);
+        assert_eq!(restored.check().await.unwrap(), []);
+    });
+}
+
+#[test]
+fn roles_that_may_see_less_find_the_same_home() {
+    let options = fresh();
+    let database = server().new_database().unwrap();
+    runtime().block_on(async {
+        PostgresStore::open(&database, &options).await.unwrap();
+        let role = format!("\"less {}\"", options.schema);
+        let schema = format!("\"{}\"", options.schema);
+        let at_home = format!(
+            "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC;
+             CREATE ROLE {role}; GRANT USAGE ON SCHEMA {schema} TO {role};
+             GRANT SELECT ON {schema}.meta TO {role}; SET ROLE {role};
+             SELECT value = {schema}.home() FROM {schema}.meta WHERE name = 'home'"
+        );
+        assert_eq!(server().sql(name(&database), &at_home).unwrap(), "t");
+    });
+}
+
 #[test]
 fn an_operator_can_say_that_it_is_a_copy() {
     runtime().block_on(async {
@@ -110,8 +154,6 @@ fn an_operator_can_say_that_it_is_a_copy() {
 #[test]
 fn tables_of_version_4_come_forward_without_a_new_life() {
     runtime().block_on(async {
-        let older = "UPDATE meta SET value = 4 WHERE name = 'version';
-                     DELETE FROM meta WHERE name = 'home'; DROP FUNCTION home()";
-        assert_eq!(changed(&fresh(), older).await, (false, true));
+        assert_eq!(changed(&fresh(), OLDER).await, (false, true));
     });
 }
