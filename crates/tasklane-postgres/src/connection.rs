@@ -9,7 +9,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, SimpleQueryMessage};
 
 use crate::address::{Address, notice_who_goes};
-use crate::fault::Fault;
+use crate::fault::{self, Fault};
 use crate::options::Options;
 use crate::server;
 
@@ -70,16 +70,19 @@ impl Pool {
                 idle = BETWEEN_STATEMENTS_MAX.as_millis(),
             )
         };
-        let plain = |lock_time_max| format!("BEGIN; {}{commits}; {CLOCK}", settings(lock_time_max));
-        let write = |lock_time_max| format!("{}, nextval('event')", plain(lock_time_max));
-        let read = settings(options.lock_time_max);
+        let begin = |lock_time_max, number| {
+            format!("BEGIN; {}{commits}; {}", settings(lock_time_max), asked_for(number))
+        };
+        let write = |lock_time_max| begin(lock_time_max, "nextval('event')");
+        let plain = begin(options.lock_time_max, "NULL");
+        let (read, asked) = (settings(options.lock_time_max), asked_for("NULL"));
         Ok(Self {
             pool,
             commit_time_max: options.commit_time_max,
             alone: write(options.lock_time_max),
             together: write(options.lock_time_max / LESS_TOGETHER),
-            plain: plain(options.lock_time_max),
-            read: format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {read}; {CLOCK}"),
+            plain,
+            read: format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {read}; {asked}"),
         })
     }
 
@@ -110,6 +113,7 @@ impl Pool {
                 commit_time_max: self.commit_time_max,
                 begun_at: 0,
                 number: None,
+                timeline: None,
             };
             match transaction.start(begin).await {
                 Ok(()) => return Ok(transaction),
@@ -136,8 +140,15 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The database's time in microseconds.
-const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
+/// What each transaction asks first: the database's time in microseconds; a number, where it needs one;
+/// and the timeline of the database's log, of which a standby says nothing. In this order: the number is
+/// what a database refuses that takes no writes.
+fn asked_for(number: &str) -> String {
+    format!(
+        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8, {number}, \
+         CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
+    )
+}
 
 /// An open transaction. Dropped before its end, it takes its connection with it.
 pub(crate) struct Transaction {
@@ -147,6 +158,8 @@ pub(crate) struct Transaction {
     pub(crate) begun_at: i64,
     /// The first of the numbers that were drawn for its events.
     pub(crate) number: Option<i64>,
+    /// Of the database's log, if the database could say.
+    pub(crate) timeline: Option<u32>,
 }
 
 impl Transaction {
@@ -161,9 +174,11 @@ impl Transaction {
             SimpleQueryMessage::Row(row) => Some(row),
             _ => None,
         });
-        let number = |at: usize| row?.try_get(at).ok()??.parse().ok();
+        let told = |at: usize| row?.try_get(at).ok()?;
+        let number = |at| told(at)?.parse().ok();
         self.begun_at = number(0).ok_or_else(|| Fault::Corrupt("no clock".into()))?;
         self.number = number(1);
+        self.timeline = told(2).and_then(|digits| u32::from_str_radix(digits, 16).ok());
         Ok(())
     }
 
@@ -228,8 +243,8 @@ impl Transaction {
         let ended = tokio::time::timeout(self.commit_time_max, in_turn(written, commit)).await;
         match ended {
             Ok((Ok(()), Ok(()))) => {}
-            // The database's own word: then it did not commit.
-            Ok((Err(error), _)) if error.as_db_error().is_some() => {
+            // Then it did not commit.
+            Ok((Err(error), _)) if fault::is_own_word(&error) => {
                 self.roll_back().await;
                 return Err(Fault::Postgres(error));
             }

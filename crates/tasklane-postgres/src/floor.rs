@@ -61,16 +61,27 @@ struct Known {
     leases: HashMap<WorkerId, i64>,
 }
 
+impl Known {
+    /// Nor do those who began before it know anything.
+    fn forget(&mut self) {
+        *self = Self { lowered: self.lowered + 1, ..Self::default() };
+    }
+}
+
 impl Floors {
     /// Notes what time it is: nothing is known of a time that comes again.
     pub(crate) fn note_clock(&self, now: Timestamp) {
         self.with(|known| {
             if now < known.latest.minus(CLOCK_BACK_MAX) {
-                // Nor do those who began before it know anything.
-                *known = Known { lowered: known.lowered + 1, ..Known::default() };
+                known.forget();
             }
             known.latest = known.latest.max(now);
         });
+    }
+
+    /// Nothing is known any more.
+    pub(crate) fn forget(&self) {
+        self.with(Known::forget);
     }
 
     /// Where the places of a queue and priority begin.
@@ -180,5 +191,10 @@ mod tests {
         floors.raise(&[floor(90)], floors.lowered());
         floors.doubt();
         assert!(of() < floor(90).at);
+
+        let before = floors.lowered();
+        floors.forget();
+        floors.raise(&[floor(95)], before);
+        assert_eq!(of(), i64::MIN + 1, "of another timeline");
     }
 }

@@ -50,7 +50,7 @@ impl Gauges {
         });
     }
 
-    /// Nothing is known any more: settings have changed.
+    /// Nothing is known any more: settings have changed, or more than that.
     pub(crate) fn forget(&self) {
         self.with(HashMap::clear);
     }

@@ -33,6 +33,11 @@ impl Held {
         }
     }
 
+    /// Nothing is known to be held any more.
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// The task that a command settles, if it is known. It is not known twice: what could not be
     /// written is to be read.
     pub(crate) fn take(&self, command: &Command) -> Option<Subject> {

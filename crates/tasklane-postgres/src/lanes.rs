@@ -1,14 +1,16 @@
-//! Lanes and queues by number. They are never removed, so what was once committed stays true.
+//! Lanes and queues by number. They are never removed, so what was once committed stays true as long as
+//! the database has its timeline.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use hashbrown::HashMap;
-use tasklane_core::{Lane, QueueName, Selection};
+use tasklane_core::{Lane, QueueName, Selection, TaskType};
 use tasklane_store::codec::{self, LaneNumbers};
 use tokio_postgres::types::Type;
 
 use crate::connection::Transaction;
 use crate::fault::Fault;
+use crate::timeline::Timeline;
 
 /// A lane with its numbers.
 #[derive(Debug, Clone)]
@@ -25,25 +27,37 @@ struct Maps {
 }
 
 /// The lanes that this server has met.
-#[derive(Default)]
-pub(crate) struct Lanes(RwLock<Maps>);
+pub(crate) struct Lanes {
+    maps: RwLock<Maps>,
+    timeline: Arc<Timeline>,
+}
 
 impl Lanes {
+    pub(crate) fn new(timeline: Arc<Timeline>) -> Self {
+        Self { maps: RwLock::default(), timeline }
+    }
+
     pub(crate) fn find(&self, lane: &Lane) -> Option<Known> {
-        let maps = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let maps = self.maps.read().unwrap_or_else(PoisonError::into_inner);
         maps.by_lane.get(lane).and_then(|number| maps.by_number.get(number)).cloned()
     }
 
     pub(crate) fn get(&self, number: i32) -> Option<Known> {
-        let maps = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let maps = self.maps.read().unwrap_or_else(PoisonError::into_inner);
         maps.by_number.get(&number).cloned()
     }
 
-    /// Remembers a lane that is committed.
-    pub(crate) fn add(&self, known: Known) {
-        let mut maps = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        maps.by_lane.insert(known.lane.clone(), known.number);
-        maps.by_number.insert(known.number, known);
+    /// Remembers a lane that is committed on a timeline.
+    pub(crate) fn add(&self, timeline: Option<u32>, known: Known) {
+        self.timeline.remember(timeline, || {
+            let mut maps = self.maps.write().unwrap_or_else(PoisonError::into_inner);
+            maps.by_lane.insert(known.lane.clone(), known.number);
+            maps.by_number.insert(known.number, known);
+        });
+    }
+
+    pub(crate) fn forget(&self) {
+        *self.maps.write().unwrap_or_else(PoisonError::into_inner) = Maps::default();
     }
 
     /// Makes sure that these numbers are known.
@@ -62,7 +76,8 @@ impl Lanes {
         let sql = "SELECT lane, queue, name FROM lane WHERE lane = ANY($1)";
         for row in transaction.query(sql, &[(&unknown, Type::INT4_ARRAY)]).await? {
             let lane = codec::decode_lane(row.get(2))?;
-            self.add(Known { number: row.get(0), queue: row.get(1), lane });
+            let known = Known { number: row.get(0), queue: row.get(1), lane };
+            self.add(transaction.timeline, known);
         }
         Ok(())
     }
@@ -71,7 +86,8 @@ impl Lanes {
     pub(crate) async fn meet_all(&self, transaction: &Transaction) -> Result<(), Fault> {
         for row in transaction.query("SELECT lane, queue, name FROM lane", &[]).await? {
             let lane = codec::decode_lane(row.get(2))?;
-            self.add(Known { number: row.get(0), queue: row.get(1), lane });
+            let known = Known { number: row.get(0), queue: row.get(1), lane };
+            self.add(transaction.timeline, known);
         }
         Ok(())
     }
@@ -95,8 +111,13 @@ impl Takers {
     /// Selections remembered at most.
     const MAX: usize = 256;
 
+    /// There may be as many lanes, and other ones.
+    pub(crate) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (0, HashMap::new());
+    }
+
     pub(crate) fn of(&self, selection: &Selection, lanes: &Lanes) -> Arc<Taken> {
-        let maps = lanes.0.read().unwrap_or_else(PoisonError::into_inner);
+        let maps = lanes.maps.read().unwrap_or_else(PoisonError::into_inner);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, takers) = &mut *known;
         // Lanes are never removed: as many are the same ones.
@@ -124,6 +145,11 @@ impl LaneNumbers for Lanes {
     fn lane(&self, number: u64) -> Option<Lane> {
         self.get(i32::try_from(number).ok()?).map(|known| known.lane)
     }
+}
+
+/// The type of what has none that could be used.
+pub(crate) fn nameless() -> Result<TaskType, Fault> {
+    TaskType::new("nameless").map_err(|error| Fault::Corrupt(error.to_string()))
 }
 
 /// A queue that a name in the database means.

@@ -25,6 +25,7 @@ mod store;
 mod system;
 #[cfg(feature = "test-server")]
 pub mod test_server;
+mod timeline;
 mod tls;
 mod view;
 

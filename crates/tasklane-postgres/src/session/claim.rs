@@ -107,7 +107,8 @@ impl Session<'_> {
         for row in heard {
             let worker = worker_id(row.get(0));
             let (spec, state) = codec::decode_worker(row.get(1))?;
-            self.shared.floors.note_leases(worker, row.get(4), self.now);
+            let note = || self.shared.floors.note_leases(worker, row.get(4), self.now);
+            self.shared.timeline.remember(self.transaction.timeline, note);
             let claimer = Claimer { spec, state, leases: row.get(3), renewals: row.get(2) };
             self.heard.insert(worker, claimer);
         }

@@ -65,7 +65,8 @@ impl Session<'_> {
             let kind = (first + step) % KINDS.len();
             self.look(kind, limit, &mut looked, &mut overdue).await?;
         }
-        self.shared.set_looked(looked);
+        let note = || self.shared.set_looked(looked);
+        self.shared.timeline.remember(self.transaction.timeline, note);
         self.silent(&mut overdue).await?;
         overdue.next_in = self.next_deadline().await?;
         Ok(overdue)

@@ -72,6 +72,17 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// How many lanes there are; exactly where so many more would be too many. Numbers have gaps.
+    pub(super) async fn lane_count(&self, more: usize) -> Result<usize, Fault> {
+        let most = self.transaction.one("SELECT coalesce(max(lane), 0) FROM lane", &[]).await?;
+        let most = usize::try_from(most.get::<_, i32>(0)).unwrap_or_default();
+        if most + more <= limits::LANES_MAX {
+            return Ok(most);
+        }
+        let count = self.transaction.one("SELECT count(*) FROM lane", &[]).await?;
+        Ok(usize::try_from(count.get::<_, i64>(0)).unwrap_or_default())
+    }
+
     /// These lanes with their numbers; makes those that are not there, and their queues.
     pub(super) async fn lanes_for<'l>(
         &mut self,

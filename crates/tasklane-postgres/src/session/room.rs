@@ -54,7 +54,8 @@ impl Session<'_> {
             let settings = codec::decode_queue(row.get(1))?;
             let name = queue_name(row.get(0))?;
             let coming = coming.get(&name).map_or(0, |(count, _)| *count);
-            self.shared.gauges.note(row.get(3), depth, coming, settings);
+            let note = || self.shared.gauges.note(row.get(3), depth, coming, settings);
+            self.shared.timeline.remember(self.transaction.timeline, note);
             known.queues.insert(name, (depth, settings));
         }
         Ok(())

@@ -36,7 +36,7 @@ pub(super) struct Measure {
     ids: HashMap<TaskId, (Option<Digest>, Plan)>,
     /// Depth and settings.
     pub(super) queues: HashMap<QueueName, (u64, QueueSettings)>,
-    lanes: u64,
+    lanes: usize,
 }
 
 impl Session<'_> {
@@ -129,7 +129,7 @@ impl Session<'_> {
         *beside += 1;
         if self.shared.lanes.find(lane).is_none() {
             own.lanes += 1;
-            if known.lanes + own.lanes > limits::LANES_MAX as u64 {
+            if known.lanes + own.lanes > limits::LANES_MAX {
                 return Err(SubmitProblem::TooManyLanes);
             }
         }
@@ -142,14 +142,7 @@ impl Session<'_> {
         let drafts = || submissions.iter().flat_map(|submission| &submission.tasks);
         self.measure(drafts(), &mut known).await?;
         if drafts().any(|draft| self.shared.lanes.find(&draft.spec.lane).is_none()) {
-            let most = self.transaction.one("SELECT coalesce(max(lane), 0) FROM lane", &[]).await?;
-            known.lanes = u64::try_from(most.get::<_, i32>(0)).unwrap_or_default();
-            if known.lanes >= limits::LANES_MAX as u64 {
-                let count = self.transaction.one("SELECT count(*) FROM lane", &[]).await?;
-                known.lanes = u64::try_from(count.get::<_, i64>(0)).unwrap_or_default();
-            } else {
-                known.lanes = 0;
-            }
+            known.lanes = self.lane_count(drafts().count()).await?;
             self.meet_lanes(drafts()).await?;
         }
         self.known_by_key(drafts(), &mut known).await?;
@@ -204,7 +197,10 @@ impl Session<'_> {
     }
 
     /// Makes sure that lanes which others have made are known here.
-    async fn meet_lanes(&self, drafts: impl Iterator<Item = &Draft>) -> Result<(), Fault> {
+    pub(super) async fn meet_lanes(
+        &self,
+        drafts: impl Iterator<Item = &Draft>,
+    ) -> Result<(), Fault> {
         let unknown = drafts.filter(|draft| self.shared.lanes.find(&draft.spec.lane).is_none());
         let names: Vec<Vec<u8>> =
             unknown.map(|draft| codec::encode_lane(&draft.spec.lane)).collect();
@@ -212,7 +208,8 @@ impl Session<'_> {
                    WHERE sha256(name) IN (SELECT sha256(wanted) FROM unnest($1) AS wanted)";
         for row in self.transaction.query(sql, &[(&names, Type::BYTEA_ARRAY)]).await? {
             let lane = codec::decode_lane(row.get(2))?;
-            self.shared.lanes.add(Known { number: row.get(0), queue: row.get(1), lane });
+            let known = Known { number: row.get(0), queue: row.get(1), lane };
+            self.shared.lanes.add(self.transaction.timeline, known);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The contract of a store, each method as a transaction.
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use hashbrown::HashSet;
 use tasklane_core::{
@@ -295,13 +295,12 @@ impl Store for PostgresStore {
     }
 
     fn status(&self) -> Status {
-        let trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let figures = Figures {
             commit_micros: self.shared.commit_micros.spread(),
             commit_events: self.shared.commit_events.spread(),
             ..Figures::default()
         };
-        Status { durability: Durability::Committed, trouble, figures }
+        Status { durability: Durability::Committed, trouble: self.shared.troubles.told(), figures }
     }
 
     fn now(&self) -> Timestamp {

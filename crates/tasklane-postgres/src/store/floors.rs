@@ -19,14 +19,16 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 impl Shared {
     /// Lowers floors to the first task that is there.
     async fn compare_floors(&self) -> Result<(), Fault> {
-        let floors = self.floors.all();
-        if floors.is_empty() {
+        if self.floors.all().is_empty() {
             return Ok(());
         }
+        let transaction = self.pool.read().await?;
+        self.recognize(&transaction);
+        let timeline = transaction.timeline;
+        let floors = self.floors.all();
         let queues: Vec<i32> = floors.iter().map(|floor| floor.queue).collect();
         let priorities: Vec<i16> =
             floors.iter().map(|floor| floor.priority.number().into()).collect();
-        let transaction = self.pool.read().await?;
         let sql = "SELECT queue, priority, first.ready_at
                    FROM unnest($1, $2) AS known(queue, priority) CROSS JOIN LATERAL (
                        SELECT p.ready_at FROM pend p WHERE p.queue = known.queue
@@ -37,7 +39,8 @@ impl Shared {
         transaction.roll_back().await;
         for row in found? {
             let (queue, priority) = (row.get(0), rows::priority(row.get(1))?);
-            self.floors.lower(Floor { queue, priority, at: row.get(2) });
+            let floor = Floor { queue, priority, at: row.get(2) };
+            self.timeline.remember(timeline, || self.floors.lower(floor));
         }
         Ok(())
     }

@@ -5,8 +5,11 @@ mod floors;
 mod ids;
 mod listen;
 mod partitions;
+mod passed;
+mod remembered;
 mod sequence;
 mod signal;
+mod trouble;
 mod turn;
 
 use std::future::Future;
@@ -34,12 +37,15 @@ use crate::rows::time;
 use crate::schema;
 use crate::session::{LastPut, Looked, RowTypes, Session};
 use crate::system::{self, SharedRandom};
+use crate::timeline::Timeline;
 use crate::view::View;
 use floors::keep_floors;
 use listen::keep_listening;
 use partitions::Partitions;
-use sequence::{Numbered, keep_sequencing};
+use passed::Passed;
+use sequence::keep_sequencing;
 use signal::Signals;
+use trouble::{Troubles, keep_probing};
 use turn::{Kind, Turns};
 
 /// How often a call is tried that another transaction gets in the way of.
@@ -54,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     /// Of the rows that are written.
     pub(crate) types: RowTypes,
+    /// That of which everything is that is remembered.
+    pub(crate) timeline: Arc<Timeline>,
     pub(crate) lanes: Lanes,
     pub(crate) rules: Rules,
     pub(crate) random: SharedRandom,
@@ -75,11 +83,13 @@ pub(crate) struct Shared {
     pub(crate) held: Held,
     pub(crate) takers: Takers,
     /// Which rows of the outbox have been numbered.
-    pub(crate) numbered: Numbered,
+    pub(crate) numbered: Passed,
+    /// Which requests of applications have been admitted.
+    pub(crate) requested: Passed,
     partitions: Partitions,
     commit_micros: Tally,
     commit_events: Tally,
-    trouble: Mutex<Option<String>>,
+    troubles: Troubles,
 }
 
 /// What a call does inside its transaction. It may be done again, on what another has left.
@@ -134,9 +144,7 @@ impl Shared {
         let mut tries = 0;
         loop {
             tries += 1;
-            let outcome = self.write_once(units, &call).await;
-            self.note(outcome.as_ref().err());
-            match outcome {
+            match self.write_once(units, &call).await {
                 Ok(value) => return Ok(value),
                 Err(fault) if fault.may_pass() && tries < tries_max(&fault, units) => {
                     tracing::debug!(%fault, tries, "a transaction is tried again");
@@ -146,10 +154,13 @@ impl Shared {
                     let wait = tasklane_core::Random::next_u64(&mut random) % most;
                     tokio::time::sleep(Duration::from_millis(wait)).await;
                 }
-                Err(fault) if units > 1 && fault.may_be_of_one_unit() => {
-                    return Err(StoreError::Obstructed(fault.to_string()));
+                Err(fault) => {
+                    self.troubles.note_failed(&fault);
+                    return Err(match units > 1 && fault.may_be_of_one_unit() {
+                        true => StoreError::Obstructed(fault.to_string()),
+                        false => fault.to_store_error(),
+                    });
                 }
-                Err(fault) => return Err(fault.to_store_error()),
             }
         }
     }
@@ -158,14 +169,22 @@ impl Shared {
     where
         C: for<'s, 'c> Fn(&'c mut Session<'s>) -> Call<'c, T>,
     {
+        let asked = Instant::now();
         let transaction = self.pool.write_for(units).await?;
         let begun = Instant::now();
+        self.recognize(&transaction);
+        let timeline = transaction.timeline;
         let outcome = async {
             let mut session = Session::open(&transaction, self);
             let value = call(&mut session).await?;
             Ok::<_, Fault>((value, session.finish().await?))
         };
         match outcome.await {
+            // What it took for known may have been of another one.
+            _ if !self.timeline.is(timeline) => {
+                transaction.roll_back().await;
+                Err(Fault::Overtaken)
+            }
             Ok((value, (written, last))) => {
                 self.signals.commits();
                 let parameters = last.as_ref().map(|last| last.parameters(&self.types));
@@ -179,17 +198,9 @@ impl Shared {
                     let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                     self.commit_micros.add(micros);
                     self.commit_events.add(written.events);
+                    self.troubles.note_written(asked);
                 }
-                for known in &written.lanes {
-                    self.lanes.add(known.clone());
-                }
-                if let Some(rotation) = written.rotation.clone() {
-                    self.set_rotation(rotation);
-                }
-                self.floors.raise(&written.floors, written.floors_lowered);
-                written.waiting.iter().for_each(|(queue, count)| self.gauges.add(*queue, *count));
-                self.signals.committed(&written);
-                self.held.note(written.held);
+                self.note_written(timeline, written);
                 Ok(value)
             }
             Err(fault) => {
@@ -209,14 +220,14 @@ impl Shared {
         let mut outcome = self.read_once(&call).await;
         for _ in 1..LOOK_TRIES {
             match &outcome {
-                Err(fault) if fault.is_lost_connection() => {
+                Err(fault) if fault.may_look_again() => {
                     tracing::debug!(%fault, "a look is tried again");
                     outcome = self.read_once(&call).await;
                 }
                 _ => break,
             }
         }
-        self.note(outcome.as_ref().err());
+        self.troubles.note_look(outcome.as_ref().err());
         outcome.map_err(|fault| fault.to_store_error())
     }
 
@@ -225,26 +236,17 @@ impl Shared {
         C: for<'s, 'c> Fn(&'c View<'s>) -> Call<'c, T>,
     {
         let transaction = self.pool.read().await?;
+        self.recognize(&transaction);
+        let timeline = transaction.timeline;
         let view = View { transaction: &transaction, shared: self };
         let value = call(&view).await;
         transaction.roll_back().await;
-        value
+        if self.timeline.is(timeline) { value } else { Err(Fault::Overtaken) }
     }
 
     /// Which life of the store.
     async fn epoch(&self) -> Result<u64, StoreError> {
         self.read(|view| Box::pin(async move { view.epoch().await })).await
-    }
-
-    /// Remembers whether the database can be reached.
-    fn note(&self, fault: Option<&Fault>) {
-        let trouble = match fault {
-            None => None,
-            Some(fault) if fault.may_pass() => return,
-            Some(Fault::Refused(_)) => return,
-            Some(fault) => Some(fault.to_string()),
-        };
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 }
 
@@ -253,7 +255,7 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     runtime: Handle,
     /// What runs beside the calls, until the store is dropped.
-    beside: [JoinHandle<()>; 3],
+    beside: [JoinHandle<()>; 4],
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -276,10 +278,12 @@ impl PostgresStore {
         let origin = (tasklane_core::Random::next_u64(&mut &random) >> 1) as i64;
         let pool = Pool::open(&address, options).await?;
         let types = schema::migrate(&pool, &options.schema, &random).await?;
+        let timeline = Arc::<Timeline>::default();
         let shared = Arc::new(Shared {
             pool,
             types,
-            lanes: Lanes::default(),
+            lanes: Lanes::new(Arc::clone(&timeline)),
+            timeline,
             rules: options.rules,
             random,
             clock: options.clock.clone(),
@@ -295,11 +299,12 @@ impl PostgresStore {
             gauges: Gauges::default(),
             held: Held::default(),
             takers: Takers::default(),
-            numbered: Numbered::default(),
+            numbered: Passed::default(),
+            requested: Passed::default(),
             partitions: Partitions::default(),
             commit_micros: Tally::default(),
             commit_events: Tally::default(),
-            trouble: Mutex::default(),
+            troubles: Troubles::default(),
         });
         shared.find_last_id().await?;
         shared.write(1, |session| Box::pin(async move { session.begin_life().await })).await?;
@@ -307,6 +312,7 @@ impl PostgresStore {
         let beside = [
             tokio::spawn(keep_sequencing(Arc::clone(&shared), options.look_every)),
             tokio::spawn(keep_floors(Arc::clone(&shared))),
+            tokio::spawn(keep_probing(Arc::clone(&shared), options.look_every)),
             tokio::spawn(keep_listening(Arc::clone(&shared), address, options.schema.clone())),
         ];
         Ok(Self { shared, runtime: Handle::current(), beside })

@@ -30,6 +30,10 @@ const EVERY: Duration = Duration::from_secs(600);
 pub(crate) struct Partitions(Mutex<Option<Timestamp>>);
 
 impl Partitions {
+    pub(super) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Whether it is time again; the next time is later.
     fn is_due(&self, now: Timestamp) -> bool {
         let mut looked = self.0.lock().unwrap_or_else(PoisonError::into_inner);

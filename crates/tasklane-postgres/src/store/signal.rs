@@ -100,6 +100,15 @@ impl Signals {
         self.tell(signal);
     }
 
+    /// What was told may be lost, and lanes may have other numbers.
+    pub(crate) fn forget(&self) {
+        let signal = self.with(|known| {
+            known.wake(1, &Woken::Anywhere);
+            known.signal()
+        });
+        self.tell(signal);
+    }
+
     /// Where tasks became claimable since the hint was `seen`, if that is known.
     pub(crate) fn since(&self, seen: u64) -> Option<BTreeSet<i32>> {
         self.with(|known| known.hints.since(seen))

@@ -14,10 +14,9 @@ use uuid::Uuid;
 
 use super::View;
 use crate::fault::Fault;
+use crate::lanes::nameless;
 use crate::rows::time;
 
-/// The type of what has none that could be used.
-const NAMELESS: &str = "nameless";
 /// The payload of what has none that could be used.
 const NOTHING: &[u8] = b"null";
 /// What is wrong with a column, or with one element of a list.
@@ -29,9 +28,17 @@ impl View<'_> {
         let sql = "SELECT number, id, type, queue, payload, priority, capabilities, max_retries,
                    timeout_micros, scheduled_at, delay_micros, expires_at, idempotency_key,
                    ordering_key, metadata_names, metadata_values, dead_letter
-                   FROM request ORDER BY number LIMIT $1";
+                   FROM request WHERE number > $2 ORDER BY number LIMIT $1";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let found = self.transaction.query(sql, &[(&limit, Type::INT8)]).await?;
+        let after = self.shared.requested.floor_or_all();
+        let parameters = [(&limit as _, Type::INT8), (&after as _, Type::INT8)];
+        let found = self.transaction.query(sql, &parameters).await?;
+        if let Some(first) = found.first() {
+            // One that is still there is not passed, however long somebody is in its way.
+            let gone = first.try_get::<_, i64>("number")?.saturating_sub(1);
+            let note = || self.shared.requested.note(gone);
+            self.shared.timeline.remember(self.transaction.timeline, note);
+        }
         found.iter().map(requested).collect()
     }
 }
@@ -39,9 +46,8 @@ impl View<'_> {
 /// Only a row without a number fails the look: nobody could say what is to become of it.
 fn requested(row: &Row) -> Result<Requested, Fault> {
     let number: i64 = row.try_get("number")?;
-    let nameless = TaskType::new(NAMELESS).map_err(|error| Fault::Corrupt(error.to_string()))?;
     let mut reader = Reader { row, problem: None };
-    let task = reader.task(nameless);
+    let task = reader.task(nameless()?);
     Ok(Requested { number: number.unsigned_abs(), task, problem: reader.problem })
 }
 

@@ -14,7 +14,7 @@ use crate::servers::{completion, draft, fresh, register};
 
 /// How often the primary dies, unless `TASKLANE_FAILOVERS` says otherwise.
 const FAILOVERS: usize = 5;
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the store has said that it has.
 #[derive(Default)]

@@ -101,6 +101,37 @@ fn a_damaged_task_is_named_and_harms_no_other() {
 }
 
 #[test]
+fn a_page_that_the_database_cannot_read_harms_no_other_task() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let worker = register(&store).await;
+        submit(&store, 5).await;
+        let claimed = claim(&store, worker, 5).await;
+        let client = stranger(&options).await;
+        let says = "CREATE FUNCTION damaged() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE data_corrupted USING MESSAGE = 'missing chunk number 0'; END $$";
+        client.batch_execute(says).await.unwrap();
+        let of_one = format!(
+            "CREATE TRIGGER damaged BEFORE DELETE ON lease FOR EACH ROW
+             WHEN (OLD.id = '{}') EXECUTE FUNCTION damaged()",
+            claimed[2].task.id
+        );
+        client.batch_execute(&of_one).await.unwrap();
+        let settles: Vec<_> = claimed.iter().map(completion).collect();
+        let verdicts = apart(settles, |settles| store.execute(settles)).await;
+        for (number, verdict) in verdicts.into_iter().enumerate() {
+            match (number, verdict) {
+                (2, Err(StoreError::Corrupt(text))) => assert!(text.contains("chunk"), "{text}"),
+                (2, verdict) => panic!("{verdict:?}"),
+                (_, verdict) => assert!(verdict.unwrap().is_ok()),
+            }
+        }
+        assert_eq!(store.status().trouble, None, "the database itself is well");
+    });
+}
+
+#[test]
 fn a_deadlock_is_tried_again() {
     let options = Options { lock_time_max: Duration::from_secs(60), ..fresh() };
     runtime().block_on(async {

@@ -9,6 +9,7 @@ mod fixture;
 mod memory;
 mod model;
 mod network;
+mod outage;
 mod partitions;
 mod refusals;
 mod requests;

@@ -281,6 +281,8 @@ fn a_server_whose_tables_were_made_anew_says_so() {
             matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains("start it again")),
             "{refused:?}"
         );
+        store.get(ids.clone()).await.unwrap();
+        assert!(store.status().trouble.is_some(), "looks go on, and writes never will");
         let worker = register(&other).await;
         let claimed = claim(&other, worker, 1).await;
         let commands = claimed.iter().map(completion).collect();
