@@ -1,12 +1,13 @@
 //! Admitting what applications asked for in SQL. A server that finds a request taken leaves it.
 
 use hashbrown::HashSet;
-use tasklane_core::{Draft, Intent, Spec};
+use tasklane_core::{CapabilitySet, Draft, Intent, Lane, QueueName, Spec, limits};
 use tasklane_store::{Admit, Submission};
 use tokio_postgres::types::Type;
 
 use super::Session;
 use crate::fault::Fault;
+use crate::lanes::nameless;
 
 impl Session<'_> {
     pub(crate) async fn admit_requested(&mut self, admits: &[Admit]) -> Result<Vec<bool>, Fault> {
@@ -46,7 +47,13 @@ impl Session<'_> {
     /// Nobody waits for an answer, so it is kept as a dead letter that says why. It has neither time
     /// nor keys, which may be what was wrong with it, and its own id if nobody else has that.
     async fn refuse(&mut self, draft: &Draft, why: &str) -> Result<(), Fault> {
-        let spec = Spec { idempotency_key: None, ordering_key: None, ..draft.spec.clone() };
+        let wanted = &draft.spec.lane;
+        let lane = self.lane_for_refused(draft).await?;
+        let why = match lane == *wanted {
+            true => why.into(),
+            false => format!("{why} (queue {}, type {})", wanted.queue, wanted.task_type),
+        };
+        let spec = Spec { lane, idempotency_key: None, ordering_key: None, ..draft.spec.clone() };
         let payload = draft.payload.clone();
         let plain = Draft { id: None, digest: None, spec, schedule: None, expires: None, payload };
         let id = match draft.id {
@@ -56,5 +63,20 @@ impl Session<'_> {
         self.admit_all(&[(id, &plain)]).await?;
         let refused = self.execute_one(id, &Intent::Refuse(why.into()), None).await?;
         refused.map(|_| ()).map_err(|refusal| Fault::Corrupt(refusal.to_string()))
+    }
+
+    /// Its own lane, unless that would be one too many: then one that is the same for all of these.
+    async fn lane_for_refused(&self, draft: &Draft) -> Result<Lane, Fault> {
+        let lane = &draft.spec.lane;
+        let is_made = self.made.values().any(|made| made.lane == *lane);
+        if is_made || self.lane_count(1).await? < limits::LANES_MAX {
+            return Ok(lane.clone());
+        }
+        self.meet_lanes(std::iter::once(draft)).await?;
+        if self.shared.lanes.find(lane).is_some() {
+            return Ok(lane.clone());
+        }
+        let (queue, task_type) = (QueueName::default_queue(), nameless()?);
+        Ok(Lane { queue, task_type, capabilities: CapabilitySet::default() })
     }
 }

@@ -2,9 +2,11 @@
 //! see it, as a dead letter otherwise. Nobody else's request waits for theirs.
 
 use bytes::Bytes;
-use tasklane_core::{DeadReason, State, StateName};
+use tasklane_core::{
+    CapabilitySet, DeadReason, Lane, QueueName, QueueSettings, State, StateName, TaskType, limits,
+};
 use tasklane_postgres::PostgresStore;
-use tasklane_store::{Filter, Query, Store};
+use tasklane_store::{Filter, Query, Store, codec};
 use tokio_postgres::Client;
 
 use crate::fixture::runtime;
@@ -59,6 +61,41 @@ fn what_cannot_be_admitted_is_a_dead_letter_that_says_why() {
         assert_eq!(state(&store, first).await, Some(StateName::Pending));
         assert_eq!(state(&store, past).await, Some(StateName::DeadLetter));
         assert_eq!(state(&store, turned).await, Some(StateName::DeadLetter));
+        assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+#[test]
+fn what_is_refused_because_of_too_many_lanes_makes_no_lane() {
+    let options = fresh();
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let queue = QueueName::default_queue();
+        store.configure(queue.clone(), QueueSettings::default()).await.unwrap();
+        let client = stranger(&options).await;
+        let lane = |n: usize| {
+            let task_type = TaskType::new(format!("t{n}")).unwrap();
+            let capabilities = CapabilitySet::default();
+            codec::encode_lane(&Lane { queue: queue.clone(), task_type, capabilities })
+        };
+        let lanes: Vec<_> = (0..limits::LANES_MAX).map(lane).collect();
+        let sql = "INSERT INTO lane(queue, name) SELECT queue, new FROM queue, unnest($1::bytea[]) AS new";
+        client.execute(sql, &[&lanes]).await.unwrap();
+        let known = ask(&client, "'t7', '1'").await;
+        ask(&client, "'mail', '2', queue => 'post'").await;
+        ask(&client, "'news', '3', required_capabilities => '{gpu}'").await;
+        // Its own problem, and a lane of its own besides.
+        ask(&client, "'late', '4', expires_at => '2001-01-01'").await;
+        assert_eq!(admit(&store).await, 4);
+        assert_eq!(state(&store, known).await, Some(StateName::Pending));
+        let told = refused(&store).await;
+        let words = ["queue post, type mail", "queue default, type news", "type late"];
+        assert_eq!(told.len(), words.len());
+        for (words, (_, why)) in words.iter().zip(&told) {
+            assert!(why.contains(words), "{told:?}");
+        }
+        let count = client.query_one("SELECT count(*) FROM lane", &[]).await.unwrap();
+        assert_eq!(count.get::<_, i64>(0), limits::LANES_MAX as i64 + 1, "one for all of these");
         assert_eq!(store.check().await.unwrap(), []);
     });
 }
