@@ -2,6 +2,7 @@
 //! only this store promises.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod bytes;
 mod conformance;
 mod failover;
 mod failures;

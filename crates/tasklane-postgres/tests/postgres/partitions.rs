@@ -134,6 +134,32 @@ fn a_task_that_ends_when_its_part_has_gone_is_kept_in_the_rest() {
 }
 
 #[test]
+fn a_read_by_id_looks_into_no_part_of_another_time() {
+    let (clock, options) = timed();
+    let options = Options { lock_time_max: Duration::from_millis(100), ..options };
+    runtime().block_on(async {
+        let store = begun(&clock, &options).await;
+        let ids = complete(&store, 1).await;
+        let own = part_of(&options, ids[0]).await;
+        let parts = parts(&options).await;
+        let others: Vec<_> = parts.iter().filter(|part| **part != own).collect();
+        assert!(parts.contains(&own) && !others.is_empty(), "{own} of {parts:?}");
+        // A part that is looked into is locked, if only for a moment.
+        let client = stranger(&options).await;
+        for part in others {
+            let lock = format!("BEGIN; LOCK TABLE {part} IN ACCESS EXCLUSIVE MODE");
+            client.batch_execute(&lock).await.unwrap();
+            assert!(store.get(ids.clone()).await.unwrap()[0].is_some());
+            assert!(store.trail(ids[0]).await.unwrap().is_some());
+            client.batch_execute("ROLLBACK").await.unwrap();
+        }
+        let lock = format!("BEGIN; LOCK TABLE {own} IN ACCESS EXCLUSIVE MODE");
+        client.batch_execute(&lock).await.unwrap();
+        assert!(store.get(ids.clone()).await.is_err(), "this is how it would be noticed");
+    });
+}
+
+#[test]
 fn a_time_that_the_rest_has_tasks_of_gets_no_part() {
     let (clock, options) = timed();
     runtime().block_on(async {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tasklane_core::{Draft, NewTask, OrderingKey, Policies, TaskType};
+use tasklane_core::{
+    Draft, Names, NewTask, OrderingKey, Pattern, Policies, Priority, Selection, TaskType,
+    WorkerSpec,
+};
 use tasklane_postgres::{Options, PostgresStore};
 use tasklane_store::{Answer, ClaimRequest, Store, StoreError, Submission, apart};
 use tokio_postgres::{Client, NoTls};
@@ -108,6 +111,49 @@ fn a_statement_that_takes_too_long_is_given_up_and_harms_no_other() {
         assert!(matches!(verdicts[1], Err(StoreError::Overloaded(_))), "{verdicts:?}");
         client.batch_execute("ROLLBACK").await.unwrap();
         assert_eq!(store.check().await.unwrap(), []);
+    });
+}
+
+/// Pending tasks that nobody holds.
+async fn free(client: &Client) -> usize {
+    let sql = "SELECT 1 FROM pend FOR UPDATE SKIP LOCKED";
+    client.query(sql, &[]).await.unwrap().len()
+}
+
+#[test]
+fn a_claim_locks_no_more_than_it_takes() {
+    let options = Options { lock_time_max: PATIENT, ..fresh() };
+    runtime().block_on(async {
+        let store = open(&options).await;
+        let mut tasks = Vec::new();
+        for (name, priority) in [("a", 0), ("a", 1), ("b", 3), ("a", 2), ("c", 1)] {
+            let mut task = NewTask::new(TaskType::new(name).unwrap(), "1");
+            task.priority = Some(Priority::from_number(priority).unwrap());
+            tasks.extend([(); 4].map(|()| task.clone().resolve(&Policies::default()).unwrap()));
+        }
+        let count = tasks.len();
+        store.submit(vec![Submission { tasks }]).await.unwrap().remove(0).unwrap();
+        let client = stranger(&options).await;
+        assert_eq!(free(&client).await, count);
+        let some = Names::Matching([Pattern::Exact("a".into())].into());
+        let every = Selection::default();
+        for selection in [every.clone(), Selection { types: some, ..every }] {
+            let worker = store.register(WorkerSpec::new(selection, 100).unwrap()).await.unwrap();
+            let before = free(&client).await;
+            // The claim has all that it wants when it comes to what it writes.
+            client.batch_execute("BEGIN; LOCK TABLE lease IN SHARE MODE").await.unwrap();
+            let request = ClaimRequest { worker, count: 5, auto_start: true, narrowed: None };
+            let mut claiming = store.claim(vec![request]);
+            let writes = "SELECT count(*) FROM pg_locks WHERE NOT granted
+                          AND relation = 'lease'::regclass";
+            while client.query_one(writes, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+                assert!(is_waiting(&mut claiming));
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert_eq!(free(&client).await, before - 5);
+            client.batch_execute("COMMIT").await.unwrap();
+            assert_eq!(claiming.await.unwrap().remove(0).unwrap().len(), 5);
+        }
     });
 }
 
