@@ -30,6 +30,7 @@ mod listener;
 mod member;
 mod metrics;
 mod multiplex;
+mod name;
 mod operate;
 mod poll;
 mod rate;
