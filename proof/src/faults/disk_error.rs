@@ -267,8 +267,9 @@ impl Bench {
             if tried.stopped && stepped.acknowledged {
                 tried.wrong(format!("step {step} was acknowledged by a store that had stopped"));
             }
+            let had_stopped = tried.stopped;
             for error in &stepped.errors {
-                tried.hear(step, error, &seen, is_armed);
+                tried.hear(step, error, &seen, is_armed, had_stopped);
             }
             since_failure += u64::from(tried.stopped || tried.refused);
             if fault.error.is_full() && since_failure == FULL_STEPS && is_armed {
@@ -333,11 +334,19 @@ impl Segment {
 }
 
 impl Tried {
-    /// What an error means, and whether it is one that may be given.
-    fn hear(&mut self, step: u64, error: &StoreError, seen: &Seen, is_armed: bool) {
+    /// What an error means, and whether it is one that may be given. Of calls that are under way together
+    /// one may find the disk full while the sync of another fails.
+    fn hear(
+        &mut self,
+        step: u64,
+        error: &StoreError,
+        seen: &Seen,
+        is_armed: bool,
+        had_stopped: bool,
+    ) {
         let is_write = seen.fired.is_some_and(|letter| "dl".contains(letter));
         match error {
-            StoreError::Full(_) if !self.stopped => self.refused = true,
+            StoreError::Full(_) if !had_stopped => self.refused = true,
             StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_) => self.stopped = true,
             other => self.wrong(format!("step {step} got another error: {other}")),
         }
