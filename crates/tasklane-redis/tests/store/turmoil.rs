@@ -33,7 +33,10 @@ fn under_load(settings: &[&str], disturb: impl AsyncFn(&TestServer, &RedisStore,
         let work = async |store: &RedisStore| traffic::work(store, &told, 10).await;
         tokio::join!(disturb, here(), here(), there(), work(&store), work(&beside), work(&beside));
         judge(&store, &told).await;
-        assert_eq!(store.status().trouble, None);
+        // Either may hear of the end later than the other.
+        for store in [&store, &beside] {
+            until(async || submit(store).await.is_ok() && store.status().trouble.is_none()).await;
+        }
     });
 }
 
