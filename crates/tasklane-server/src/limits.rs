@@ -24,11 +24,8 @@ pub const SUBMITTING_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const SUBMITTING_CALLS_MIN: usize = 8;
 /// From how many bytes on a body takes its turn at being taken apart: about 100 µs of work.
 pub const LARGE_BODY_BYTES: usize = 16 * 1024;
-/// From how many bytes on a body is taken apart, and of how many tasks on they are completed, beside other
-/// calls: about a millisecond of work.
+/// From how many bytes on a body is taken apart beside other calls: about a millisecond of work.
 pub const LONG_BODY_BYTES: usize = 256 * 1024;
-/// As above, in tasks.
-pub const LONG_BATCH_TASKS: usize = 1_000;
 /// Polls that may be parked.
 pub const PARKED_MAX: usize = 50_000;
 /// Parked polls served in one call to the store.

@@ -76,7 +76,7 @@ pub use reload::{ReloadRequest, Reloaded};
 pub use snapshot::Estimate;
 pub use statistics::{MinuteFigures, StatisticsNow};
 pub(crate) use statistics::{is_failed_attempt, is_lease_loss, is_timeout};
-pub use submit::Arrival;
+pub use submit::{Arrival, Drafts};
 pub use token::Vouched;
 
 pub(crate) use reading::{Reading, Share};

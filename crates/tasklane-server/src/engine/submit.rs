@@ -11,8 +11,6 @@ use super::batcher::{Verb, Verdicts};
 use super::error::EngineError;
 use super::parking::{Parked, Parking};
 use super::snapshot::Estimate;
-use crate::aside::aside;
-use crate::limits::LONG_BATCH_TASKS;
 
 /// Submissions as one call on the store.
 pub(super) struct Submit {
@@ -45,13 +43,18 @@ impl Verb for Submit {
     }
 }
 
+/// Tasks that are asked for together, without gaps, and when the first of them comes due.
+#[derive(Debug)]
+pub struct Drafts {
+    tasks: Vec<Draft>,
+    soonest: Option<Timestamp>,
+}
+
 impl Engine {
-    /// Submits tasks that are taken or refused together. The policies fill what they leave out.
-    pub async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, EngineError> {
-        let is_long = tasks.len() >= LONG_BATCH_TASKS;
-        let (drafts, soonest) = aside(is_long, || self.drafts(tasks))?;
-        let submitted = self.submits.call(Submission { tasks: drafts }).await??;
-        if let Some(at) = soonest {
+    /// Submits tasks that are taken or refused together.
+    pub async fn submit(&self, drafts: Drafts) -> Result<Vec<Submitted>, EngineError> {
+        let submitted = self.submits.call(Submission { tasks: drafts.tasks }).await??;
+        if let Some(at) = drafts.soonest {
             self.alarm.at(at);
         }
         let replayed = submitted.iter().filter(|submitted| submitted.replayed).count();
@@ -59,8 +62,8 @@ impl Engine {
         Ok(submitted)
     }
 
-    /// What is asked for, without gaps, and when the first of it comes due.
-    fn drafts(&self, tasks: Vec<NewTask>) -> Result<(Vec<Draft>, Option<Timestamp>), EngineError> {
+    /// What is asked for, without gaps: the policies fill them.
+    pub fn drafts(&self, tasks: Vec<NewTask>) -> Result<Drafts, EngineError> {
         let mut drafts = Vec::with_capacity(tasks.len());
         let mut soonest = None;
         let settings = self.settings();
@@ -74,7 +77,7 @@ impl Engine {
             }
             drafts.push(draft);
         }
-        Ok((drafts, soonest))
+        Ok(Drafts { tasks: drafts, soonest })
     }
 
     /// Submits one task and gives it back; `None` where it is a repetition of one that retention

@@ -133,9 +133,12 @@ pub(crate) async fn submit_batch(
     let bytes = body::read(&engine, request).await?;
     let turn = engine.admission().turn(bytes.len()).await;
     let is_long = bytes.len() >= LONG_BODY_BYTES;
-    let tasks = aside(is_long, || tasks_of(&engine, &caller, &bytes, trace.as_ref()))?;
+    let drafts = aside(is_long, || {
+        let tasks = tasks_of(&engine, &caller, &bytes, trace.as_ref())?;
+        engine.drafts(tasks).map_err(in_batch)
+    })?;
     drop(turn);
-    let submitted = engine.submit(tasks).await.map_err(in_batch)?;
+    let submitted = engine.submit(drafts).await.map_err(in_batch)?;
     let answer = wire::BatchAnswer { tasks: submitted.iter().map(receipt).collect() };
     Ok(respond::written(&engine, StatusCode::CREATED, &answer))
 }

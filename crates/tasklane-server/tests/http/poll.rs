@@ -300,7 +300,10 @@ fn polls_that_wait_are_not_bothered_by_tasks_for_others() {
     };
     let (started, before) = (Instant::now(), site.engine.parked_claims());
     for _ in 0..200 {
-        let submits = (0..50).map(|_| site.engine.submit(vec![task("b")]));
+        let submits = (0..50).map(|_| {
+            let drafts = site.engine.drafts(vec![task("b")]).unwrap();
+            site.engine.submit(drafts)
+        });
         for submitted in site.run(futures_util::future::join_all(submits)) {
             submitted.unwrap();
         }
@@ -311,7 +314,8 @@ fn polls_that_wait_are_not_bothered_by_tasks_for_others() {
     assert!(claims <= allowed, "{claims} claims, {allowed} allowed");
     // What is for them still comes at once, one each.
     let before = site.engine.parked_claims();
-    site.run(site.engine.submit((0..500).map(|_| task("a")).collect())).unwrap();
+    let drafts = site.engine.drafts((0..500).map(|_| task("a")).collect()).unwrap();
+    site.run(site.engine.submit(drafts)).unwrap();
     for served in waiting {
         assert_eq!(site.run(served).unwrap().unwrap().tasks.len(), 1);
     }
