@@ -203,7 +203,7 @@ const TESTS: &[Row] = &[
     ),
     (
         "crates/tasklane-server/src/engine",
-        "batcher.rs",
+        "tests/batcher.rs",
         "what_comes_while_others_are_under_way_is_one_batch",
         &["limits.batches_in_flight"],
     ),
