@@ -116,6 +116,8 @@ fn parameters() -> Vec<(&'static str, &'static str, Value)> {
         ("/api/v1/ws", "kinds", several(r"(task|worker|queue|system)\.\*")),
         ("DELETE /admin/queues/{name}", "name", json!({"pattern": PRIORITY})),
         ("/admin/queues", "name", name()),
+        ("DELETE /admin/queues/{name}", "cursor", json!({"pattern": HEX_32})),
+        ("/admin/queues", "cursor", json!({"pattern": "^([0-9a-f]{2}){1,128}$"})),
         ("", "state", several(&words)),
         ("", "type", pattern()),
         ("", "queue", pattern()),

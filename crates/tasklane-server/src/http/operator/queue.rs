@@ -47,7 +47,7 @@ pub(crate) async fn list_queues(
     let mut queues = engine.queues().await?;
     queues.retain(|state| {
         caller.reach.queues.contain(state.queue.as_str())
-            && after.as_ref().is_none_or(|after| state.queue > *after)
+            && after.as_ref().is_none_or(|after| state.queue.as_str().as_bytes() > &after[..])
     });
     let more = queues.len() > limit;
     queues.truncate(limit);
