@@ -11,6 +11,7 @@ mod dev;
 mod doctor;
 mod ending;
 mod keys;
+mod listen;
 mod log;
 mod machine;
 mod page;

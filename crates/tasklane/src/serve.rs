@@ -10,14 +10,13 @@ use tasklane_server::tls::Tls;
 use tasklane_server::trace::Tracer;
 use tasklane_server::{Authentication, Server, Settings};
 use tasklane_store::Store;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Auth, Effective, Flags, Reloading};
 use crate::ending::{DONE, Outcome};
-use crate::{keys, log, machine, store};
+use crate::{keys, listen, log, machine, store};
 
 pub(crate) const EXAMPLE: &str = "\
 Examples:
@@ -59,7 +58,7 @@ pub(crate) async fn serve(
     let tokens = tokens.read().map_err(anyhow::Error::msg)?;
     let store = store::open(&place, &options).await?;
     let listener =
-        TcpListener::bind(&listen).await.with_context(|| format!("cannot listen on {listen}"))?;
+        listen::listen(&listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
     let settings = Settings { tokens, ..settings };
     let authentication = authentication(auth, &place, store.as_ref(), &settings, address).await?;

@@ -1,0 +1,51 @@
+//! Where a server takes connections.
+
+use std::io;
+
+use tokio::net::{TcpListener, TcpSocket, lookup_host};
+
+/// Connections that may wait to be taken, where the system allows as many. With the usual 128 a thousand
+/// clients that came at once had to try again after a second, and some were reset.
+const WAITING_MAX: u32 = 4_096;
+
+/// Listens on the first address of `place` that can be had.
+pub(crate) async fn listen(place: &str) -> io::Result<TcpListener> {
+    let mut last = None;
+    for address in lookup_host(place).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // A server that is started anew need not wait for the connections of the one before.
+        socket.set_reuseaddr(true)?;
+        match socket.bind(address).and_then(|()| socket.listen(WAITING_MAX)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = Some(error),
+        }
+    }
+    let nowhere = || io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
+    Err(last.unwrap_or_else(nowhere))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thousand_clients_may_come_at_once() {
+        let listener = listen("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        // Nobody takes them.
+        let clients: Result<Vec<_>, _> = (0..1_000)
+            .map(|_| TcpStream::connect_timeout(&address, Duration::from_millis(500)))
+            .collect();
+        assert_eq!(clients.unwrap().len(), 1_000);
+    }
+
+    #[tokio::test]
+    async fn what_is_taken_is_said() {
+        let first = listen("127.0.0.1:0").await.unwrap();
+        let taken = listen(&first.local_addr().unwrap().to_string()).await;
+        assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+}
