@@ -1,6 +1,7 @@
 //! A task as two fields of two hashes: what it is, and what has happened to it.
 
 use bytes::{Buf, BufMut, Bytes};
+use tasklane_core::lifecycle::Rules;
 use tasklane_core::{Digest, Task, TaskId, Timestamp};
 use tasklane_store::codec;
 
@@ -52,6 +53,20 @@ pub(crate) struct Renewed {
 
 impl Renewed {
     pub(crate) const BYTES: usize = 16;
+
+    /// When a lease ends that was renewed so by itself, and with all others of its worker.
+    pub(crate) fn lease_ends(self, with_all: Self, rules: &Rules) -> Timestamp {
+        self.max(with_all).at.plus(rules.lease)
+    }
+
+    /// As it is kept of a worker, if that has renewed anything.
+    pub(crate) fn of_worker(packed: Option<Bytes>) -> Result<Self, Fault> {
+        let Some(mut packed) = packed else { return Ok(Self::default()) };
+        match packed.len() {
+            Self::BYTES => Ok(Self::unpack(&mut packed)),
+            _ => Err(Fault::Corrupt("a renewal is not one".into())),
+        }
+    }
 
     pub(crate) fn pack(self, packed: &mut impl BufMut) {
         packed.put_i64(self.version);

@@ -100,6 +100,10 @@ pub trait Store: Send + Sync + 'static {
     /// A task and everything that happened to it.
     fn trail(&self, id: TaskId) -> Answer<'_, Option<Trail>>;
 
+    /// When the lease of a task ends unless it is renewed, by the store's wall clock; passed where it
+    /// has ended and nobody has reclaimed it yet. `None` where there is no lease.
+    fn lease_ends(&self, id: TaskId) -> Answer<'_, Option<Timestamp>>;
+
     /// Tasks that match, newest first, a page at a time and within bounds of number and bytes.
     fn list(&self, query: Query) -> Answer<'_, Page>;
 

@@ -38,7 +38,7 @@ use crate::fault::Fault;
 use crate::floor::Floor;
 use crate::lanes::Known;
 use crate::store::Shared;
-pub(crate) use change::Subject;
+pub(crate) use change::{LeaseRow, Subject};
 use claim::Claimer;
 use key::Line;
 pub(crate) use look::FRONTS;

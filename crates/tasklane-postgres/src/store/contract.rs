@@ -144,6 +144,10 @@ impl Store for PostgresStore {
         self.read(move |view| Box::pin(async move { view.trail(id).await }))
     }
 
+    fn lease_ends(&self, id: TaskId) -> Answer<'_, Option<Timestamp>> {
+        self.read(move |view| Box::pin(async move { view.lease_ends(id).await }))
+    }
+
     fn list(&self, query: Query) -> Answer<'_, Page> {
         self.read(move |view| {
             let query = query.clone();

@@ -8,14 +8,16 @@ mod stats;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use tasklane_core::{ApiKey, AuditRecord, TaskId, Worker, WorkerState, limits, trail};
+use tasklane_core::{ApiKey, AuditRecord, TaskId, Timestamp, Worker, WorkerState, limits, trail};
 use tasklane_store::{AuditFrom, StoredTask, Trail, codec};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::connection::Transaction;
 use crate::fault::Fault;
 use crate::rows::{self, Loaded, time, worker_id};
+use crate::session::LeaseRow;
 use crate::store::Shared;
 
 pub(crate) use feed::{News, sequence};
@@ -60,6 +62,19 @@ impl View<'_> {
         let (entries, cut) = trails.remove(&id).unwrap_or_default();
         let entries = trail::whole(&task, entries);
         Ok(Some(Trail { task, admitted, entries, cut }))
+    }
+
+    /// When the lease of a task ends, unless it is renewed.
+    pub(crate) async fn lease_ends(&self, id: TaskId) -> Result<Option<Timestamp>, Fault> {
+        let sql = "SELECT l.since, l.ends_at, coalesce(a.renewals, 0), coalesce(a.renewed_until, 0)
+                   FROM lease l LEFT JOIN alive a ON a.worker = l.worker WHERE l.id = $1";
+        let found = self.transaction.query(sql, &[(&rows::uuid(id), Type::UUID)]).await?;
+        let ends = |row: &Row| {
+            let (since, renewals) = (row.get(0), row.get(2));
+            let (ends_at, renewed_until) = (time(row.get(1)), time(row.get(3)));
+            LeaseRow { since, ends_at, renewals, renewed_until, ..LeaseRow::default() }.end()
+        };
+        Ok(found.first().map(ends))
     }
 
     /// Tasks without their bodies, by id.

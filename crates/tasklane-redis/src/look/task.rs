@@ -13,7 +13,7 @@ use crate::read::Read;
 use crate::session::{WorkerSlot, held_count_read, unpack_health};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
-use crate::stored::{Payload, Stored};
+use crate::stored::{Payload, Renewed, Stored};
 use crate::value;
 
 impl Shared {
@@ -73,6 +73,27 @@ impl Shared {
         let entries = crate::trail::unpack(entries)?;
         let entries = trail::whole(&stored.task, entries);
         Ok(Some(Trail { task: stored.task, admitted, entries, cut: stored.cut }))
+    }
+
+    /// When the lease of a task ends, unless it is renewed.
+    pub(crate) async fn lease_ends(&self, id: TaskId) -> Result<Option<Timestamp>, Fault> {
+        let field = |key, of: &[u8]| Read::Field(key, of.to_vec());
+        let mut reads = [Key::Task, Key::Record].map(|key| field(key, id.as_bytes())).to_vec();
+        loop {
+            let (snapshot, catalog) = self.look(reads.clone()).await?;
+            let Some(packed) = read(&snapshot, &Key::Task, &id) else { return Ok(None) };
+            let record = read(&snapshot, &Key::Record, &id);
+            let stored = Stored::unpack(id, &packed, record.as_ref(), &catalog)?;
+            let Some(lease) = stored.task.state.lease() else { return Ok(None) };
+            let worker = lease.worker.as_bytes();
+            if let Some(with_all) = snapshot.field(&Key::Renewed, worker) {
+                let with_all = Renewed::of_worker(with_all.clone())?;
+                return Ok(Some(stored.renewed.lease_ends(with_all, &self.rules)));
+            }
+            // Now that it is known who has the task, both at one moment: when a worker leaves, what
+            // it has renewed is noted with its tasks.
+            reads.push(field(Key::Renewed, worker));
+        }
     }
 
     pub(crate) async fn workers(&self) -> Result<Vec<Worker>, Fault> {

@@ -65,11 +65,11 @@ impl Session<'_> {
         let Some(stored) = self.task(id)? else { return Ok(Elapsed::default()) };
         let (task, renewed) = (stored.task.clone(), stored.renewed);
         let Some(lease) = task.state.lease() else { return Ok(Elapsed::default()) };
-        let renewed_at = self.renewed(lease.worker)?.max(renewed).at;
+        let lease_ends = renewed.lease_ends(self.renewed(lease.worker)?, self.rules);
         let started = lease.started.filter(|_| matches!(task.state, State::Running(_)));
         let is_assigned = matches!(task.state, State::Assigned(_));
         Ok(Elapsed {
-            lease: renewed_at.plus(self.rules.lease) <= self.now,
+            lease: lease_ends <= self.now,
             execution: started.is_some_and(|started| started.at.plus(task.timeout) <= self.now),
             assignment: is_assigned && lease.claimed.at.plus(self.rules.assignment) <= self.now,
         })

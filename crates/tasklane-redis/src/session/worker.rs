@@ -153,13 +153,7 @@ impl Session<'_> {
 
     /// When a worker last renewed all its leases.
     pub(super) fn renewed(&mut self, id: WorkerId) -> Result<Renewed, Fault> {
-        let Some(mut packed) = self.field(&Key::Renewed, id.as_bytes()) else {
-            return Ok(Renewed::default());
-        };
-        match packed.len() {
-            Renewed::BYTES => Ok(Renewed::unpack(&mut packed)),
-            _ => Err(Fault::Corrupt("a renewal is not one".into())),
-        }
+        Renewed::of_worker(self.field(&Key::Renewed, id.as_bytes()))
     }
 
     /// A renewal by what is decided now.

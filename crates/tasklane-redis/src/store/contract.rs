@@ -84,6 +84,10 @@ impl Store for RedisStore {
         self.look(move |shared| async move { shared.trail(id).await })
     }
 
+    fn lease_ends(&self, id: TaskId) -> Answer<'_, Option<Timestamp>> {
+        self.look(move |shared| async move { shared.lease_ends(id).await })
+    }
+
     fn list(&self, query: Query) -> Answer<'_, Page> {
         self.look(move |shared| async move { shared.list(&query).await })
     }

@@ -63,6 +63,8 @@ pub(super) struct Facts<'a> {
     pub(super) holder: Option<TaskId>,
     /// Silence after which a worker's leases end.
     pub(super) lease: Duration,
+    /// When its own lease ends unless it is renewed, if it has one.
+    pub(super) lease_ends: Option<Timestamp>,
 }
 
 impl Engine {
@@ -81,6 +83,10 @@ impl Engine {
             _ => None,
         };
         let holder = holder.filter(|holder| reach.holds(&holder.spec.lane));
+        let lease_ends = match task.state.lease() {
+            Some(_) => self.store.lease_ends(id).await?,
+            None => None,
+        };
         let facts = Facts {
             task: &task,
             now: self.now(),
@@ -89,6 +95,7 @@ impl Engine {
             estimate: self.estimate(&task),
             holder: holder.map(|holder| holder.id),
             lease: self.settings().lease,
+            lease_ends,
         };
         let explanation = decide(&facts);
         Ok((task, explanation))
@@ -210,23 +217,21 @@ fn blocked(facts: &Facts<'_>) -> Told {
 fn held(lease: &Lease, facts: &Facts<'_>) -> Told {
     let (task, now) = (facts.task, facts.now);
     let worker = Some(lease.worker);
-    let mut obstacles = Vec::new();
-    if let Some((code, what)) = silence(lease, facts) {
-        // Its lease may be good for a while yet: not only signs of life renew it.
-        let then = match lease.cancel_requested {
-            Some(_) => "cancelled",
-            None if task.counts.lease_losses == 0 => "offered again",
-            None => "offered again, or a dead letter if it has lost too many in a row,",
-        };
-        let detail = format!("{what}: the task is {then} when the lease ends");
-        obstacles.push(Obstacle { worker, ..Obstacle::new(code, detail) });
-    }
+    let expired = expired(lease, facts);
+    let end = match (&expired, lease.started) {
+        (Some(expired), _) => format!("; {}", expired.detail),
+        (None, Some(started)) => {
+            let until = started.at.plus(task.timeout);
+            format!("; it times out in {}", shown(until.since(now)))
+        }
+        (None, None) => String::new(),
+    };
+    let mut obstacles: Vec<_> = expired.into_iter().chain(silent(lease, facts)).collect();
+    let since = |at: Timestamp| shown(now.since(at));
     if let Some(asked) = lease.cancel_requested {
-        let ago = shown(now.since(asked.at));
-        let detail = format!("cancelling was asked of its worker {ago} ago");
+        let detail = format!("cancelling was asked of its worker {} ago", since(asked.at));
         obstacles.push(Obstacle { worker, ..Obstacle::new("cancel_requested", detail) });
     }
-    let since = |at: Timestamp| shown(now.since(at));
     let summary = match lease.started {
         None => {
             let detail = "its worker has claimed but not started it";
@@ -234,16 +239,46 @@ fn held(lease: &Lease, facts: &Facts<'_>) -> Told {
             format!("worker {} claimed it {} ago", lease.worker, since(lease.claimed.at))
         }
         Some(started) => {
-            let until = started.at.plus(task.timeout);
-            let times_out = shown(until.since(now));
-            format!(
-                "it has been running on worker {} for {}; it times out in {times_out}",
-                lease.worker,
-                since(started.at)
-            )
+            format!("it has been running on worker {} for {}", lease.worker, since(started.at))
         }
     };
-    (summary, obstacles)
+    (summary + &end, obstacles)
+}
+
+/// That a lease has ended and nobody has reclaimed it yet.
+fn expired(lease: &Lease, facts: &Facts<'_>) -> Option<Obstacle> {
+    let ended = facts.lease_ends.filter(|ends| *ends <= facts.now)?;
+    let (ago, then) = (shown(facts.now.since(ended)), after_lease(lease, facts.task));
+    let detail = format!("its lease ended {ago} ago and is being reclaimed: the task is {then}");
+    let (until, worker) = (Some(ended), Some(lease.worker));
+    Some(Obstacle { until, worker, ..Obstacle::new("lease_expired", detail) })
+}
+
+/// That the worker of a lease is silent. The lease may be good for a while yet: not only signs of
+/// life renew it.
+fn silent(lease: &Lease, facts: &Facts<'_>) -> Option<Obstacle> {
+    let (code, what) = silence(lease, facts)?;
+    let then = after_lease(lease, facts.task);
+    let detail = match facts.lease_ends {
+        // What becomes of the task was said before.
+        Some(ends) if ends <= facts.now => what,
+        Some(ends) => {
+            let left = shown(ends.since(facts.now));
+            format!("{what}: when the lease ends, in {left}, the task is {then}")
+        }
+        None => format!("{what}: when the lease ends, the task is {then}"),
+    };
+    let until = facts.lease_ends.filter(|ends| *ends > facts.now);
+    Some(Obstacle { until, worker: Some(lease.worker), ..Obstacle::new(code, detail) })
+}
+
+/// What becomes of a task with the end of its lease.
+const fn after_lease(lease: &Lease, task: &Task) -> &'static str {
+    match lease.cancel_requested {
+        Some(_) => "cancelled",
+        None if task.counts.lease_losses == 0 => "offered again",
+        None => "offered again, or a dead letter if it has lost too many in a row",
+    }
 }
 
 /// Whether the holder of a lease gives no signs of life any more.

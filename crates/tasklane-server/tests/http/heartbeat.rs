@@ -59,6 +59,27 @@ fn a_lost_lease_goes_to_another_worker_and_costs_no_attempt() {
 }
 
 #[test]
+fn a_lease_that_has_ended_is_explained() {
+    // Maintenance looks when the server starts, and then not again: nobody reclaims.
+    let site = Site::with(|settings, _| settings.maintain_every = Duration::from_secs(3_600));
+    let id = site.submit(json!({}));
+    let worker = site.worker();
+    worker.claim_one();
+    let ends = site.in_time(Duration::from_secs(30));
+    let explained = || site.get(&format!("/api/v1/tasks/{id}/explain")).json();
+    assert_eq!(explained()["obstacles"], json!([]));
+    site.pass(Duration::from_secs(31));
+    let told = explained();
+    let detail = "its lease ended 1.0 s ago and is being reclaimed: the task is offered again";
+    let expired = json!({"code": "lease_expired", "detail": detail, "until": ends,
+        "worker_id": worker.id});
+    assert_eq!(told["obstacles"][0], expired, "{told}");
+    assert!(told["summary"].as_str().unwrap().ends_with(detail), "{told}");
+    assert_eq!(worker.call("heartbeat", &json!({})).status, 200);
+    assert_eq!(explained()["obstacles"], json!([]), "it was renewed in time");
+}
+
+#[test]
 fn a_worker_that_is_silent_for_too_long_is_dead() {
     let site = Site::new();
     let worker = site.worker();

@@ -35,6 +35,10 @@ impl Leased {
         self.task.state.lease().is_some_and(|lease| lease.token == *token)
     }
 
+    pub(crate) const fn ends(&self) -> Duration {
+        self.ends
+    }
+
     pub(crate) fn elapsed(&self, tick: Duration, rules: &Rules) -> Elapsed {
         Elapsed {
             lease: tick >= self.ends,

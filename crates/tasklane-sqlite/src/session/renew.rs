@@ -1,9 +1,10 @@
 //! Signs of life: memory only, no row is written.
 
-use tasklane_core::{Health, TaskId};
+use tasklane_core::{Health, TaskId, Timestamp};
 use tasklane_store::{LeaseRef, Leases, Renewal, Renewed, WorkerRefusal};
 
 use super::Session;
+use crate::board::Leased;
 use crate::fault::Fault;
 
 impl Session<'_> {
@@ -50,22 +51,31 @@ impl Session<'_> {
         }
     }
 
+    /// When the lease of a task ends: from the clock that leases have to the wall clock as it stands.
+    pub(crate) fn lease_ends(&self, id: TaskId) -> Result<Option<Timestamp>, Fault> {
+        let Some((_, leased)) = self.leased(id)? else { return Ok(None) };
+        let (ends, tick) = (leased.ends(), self.tick);
+        let (left, over) = (ends.saturating_sub(tick), tick.saturating_sub(ends));
+        Ok(Some(self.now.plus(left).minus(over)))
+    }
+
     /// The key of a lease that is current.
     fn key_of_lease(&self, lease: &LeaseRef) -> Result<Option<i64>, Fault> {
-        let is_it = |key: i64| {
-            let leased = self.board.leases.get(key);
-            leased.is_some_and(|leased| {
-                leased.task.id == lease.task && leased.is_held_by(&lease.token)
-            })
+        let leased = self.leased(lease.task)?;
+        let current = leased.filter(|(_, leased)| leased.is_held_by(&lease.token));
+        Ok(current.map(|(key, _)| key))
+    }
+
+    /// A task that somebody holds, and its key.
+    fn leased(&self, id: TaskId) -> Result<Option<(i64, &Leased)>, Fault> {
+        let of_key = |key: i64| {
+            let leased = self.board.leases.get(key).filter(|leased| leased.task.id == id);
+            leased.map(|leased| (key, leased))
         };
-        let key = TaskId::row_key(&lease.task);
-        if is_it(key) {
-            return Ok(Some(key));
+        let own = of_key(id.row_key());
+        if own.is_some() || self.aliases == 0 {
+            return Ok(own);
         }
-        if self.aliases == 0 {
-            return Ok(None);
-        }
-        let other = crate::rows::find(self.connection, lease.task)?;
-        Ok(other.filter(|key| is_it(*key)))
+        Ok(crate::rows::find(self.connection, id)?.and_then(of_key))
     }
 }

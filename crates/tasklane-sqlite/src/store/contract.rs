@@ -83,6 +83,10 @@ impl Store for SqliteStore {
         self.read(move |view| view.trail(id))
     }
 
+    fn lease_ends(&self, id: TaskId) -> Answer<'_, Option<Timestamp>> {
+        self.write(Class::Ordinary, 1, move |session| session.lease_ends(id))
+    }
+
     fn list(&self, query: Query) -> Answer<'_, Page> {
         self.read(move |view| view.list(&query))
     }

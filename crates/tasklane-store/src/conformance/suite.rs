@@ -133,6 +133,8 @@ macro_rules! conformance_cases {
                 a_renewal_tells_which_leases_are_lost a_renewal_writes_no_event_and_no_change
                 a_lease_that_ended_but_was_not_reclaimed_can_be_renewed
                 a_settle_after_the_end_but_before_the_reclaim_is_accepted progress_renews_the_lease
+                the_end_of_a_lease_is_told_until_it_is_reclaimed
+                each_lease_ends_by_its_own_last_renewal
                 a_worker_never_holds_more_than_its_capacity
                 two_claims_of_one_call_share_the_capacity every_end_of_a_lease_frees_capacity
                 stepping_the_wall_clock_does_not_end_a_steady_lease

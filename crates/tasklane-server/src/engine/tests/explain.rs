@@ -46,16 +46,24 @@ fn worker(number: u8, has: &[&str]) -> (Worker, Breaker) {
     (worker, Breaker::default())
 }
 
+fn facts<'a>(
+    task: &'a Task,
+    workers: &'a [(Worker, Breaker)],
+    queue: &'a QueueSettings,
+) -> Facts<'a> {
+    let estimate = Estimate { position: Some(1), wait: None };
+    let (now, holder, lease, lease_ends) = (at(10), None, LEASE, None);
+    Facts { task, now, queue, workers, estimate, holder, lease, lease_ends }
+}
+
 fn explained(task: &Task, workers: &[(Worker, Breaker)], queue: &QueueSettings) -> Explanation {
-    decide(&Facts {
-        task,
-        now: at(10),
-        queue,
-        workers,
-        estimate: Estimate { position: Some(1), wait: None },
-        holder: None,
-        lease: LEASE,
-    })
+    decide(&facts(task, workers, queue))
+}
+
+/// A held task whose lease ends then.
+fn held_until(second: i64, task: &Task, workers: &[(Worker, Breaker)]) -> Explanation {
+    let lease_ends = Some(at(second));
+    decide(&Facts { lease_ends, ..facts(task, workers, &QueueSettings::default()) })
 }
 
 fn codes(explanation: &Explanation) -> Vec<&'static str> {
@@ -142,15 +150,9 @@ fn waiting_for_a_time_or_a_key_is_told() {
 fn those_before_it_and_an_end_that_has_passed_are_told() {
     let mut late = task(&[]);
     late.expires_at = Some(at(9));
-    let told = decide(&Facts {
-        task: &late,
-        now: at(10),
-        queue: &QueueSettings::default(),
-        workers: &[worker(1, &[])],
-        estimate: Estimate { position: Some(4), wait: None },
-        holder: None,
-        lease: LEASE,
-    });
+    let (workers, queue) = ([worker(1, &[])], QueueSettings::default());
+    let estimate = Estimate { position: Some(4), wait: None };
+    let told = decide(&Facts { estimate, ..facts(&late, &workers, &queue) });
     assert_eq!(codes(&told), ["expired", "tasks_ahead"]);
     assert_eq!((told.obstacles[0].until, told.obstacles[1].count), (Some(at(9)), Some(3)));
 }
@@ -185,7 +187,7 @@ fn a_running_task_tells_who_has_it_and_when_it_times_out() {
     let told = explained(&running, &[], &QueueSettings::default());
     assert_eq!(codes(&told), ["worker_gone", "cancel_requested"]);
     assert_eq!(told.obstacles[0].worker, Some(WorkerId::from_bytes([1; 16])));
-    assert!(told.obstacles[0].detail.ends_with("the task is cancelled when the lease ends"));
+    assert!(told.obstacles[0].detail.ends_with("when the lease ends, the task is cancelled"));
 }
 
 #[test]
@@ -194,14 +196,41 @@ fn a_silent_worker_may_still_hold_its_lease() {
     running.apply(&claimed(true)).unwrap();
     let mut silent = worker(1, &[]);
     silent.0.seen_at = at(-21);
-    let told = explained(&running, &[silent], &QueueSettings::default());
-    assert_eq!((codes(&told), told.obstacles[0].until), (vec!["worker_silent"], None));
+    let told = held_until(14, &running, &[silent]);
+    assert_eq!((codes(&told), told.obstacles[0].until), (vec!["worker_silent"], Some(at(14))));
     let detail = "its worker has given no sign of life for 31.0 s: \
-        the task is offered again when the lease ends";
+        when the lease ends, in 4.0 s, the task is offered again";
     assert_eq!(told.obstacles[0].detail, detail);
+    assert!(told.summary.contains("it times out in 9 min"), "{}", told.summary);
     running.counts.lease_losses = 1;
-    let told = explained(&running, &[], &QueueSettings::default());
+    let told = held_until(14, &running, &[]);
     assert!(told.obstacles[0].detail.contains("or a dead letter"), "{:?}", told.obstacles);
+    assert!(codes(&held_until(14, &running, &[worker(1, &[])])).is_empty(), "it is heard of");
+}
+
+#[test]
+fn a_lease_that_has_ended_is_told_first() {
+    let mut running = task(&[]);
+    running.apply(&claimed(true)).unwrap();
+    let mut silent = worker(1, &[]);
+    silent.0.seen_at = at(-21);
+    let told = held_until(9, &running, &[silent]);
+    assert_eq!(codes(&told), ["lease_expired", "worker_silent"]);
+    let (first, second) = (&told.obstacles[0], &told.obstacles[1]);
+    let detail = "its lease ended 1.0 s ago and is being reclaimed: the task is offered again";
+    assert_eq!((&first.detail[..], first.until), (detail, Some(at(9))));
+    assert_eq!(first.worker, Some(WorkerId::from_bytes([1; 16])));
+    assert_eq!(second.detail, "its worker has given no sign of life for 31.0 s");
+    assert!(told.summary.ends_with(&format!(" for 6.0 s; {detail}")), "{}", told.summary);
+    running.apply(&Entry { stamp: stamp(6), event: Event::CancelRequested }).unwrap();
+    let told = held_until(10, &running, &[worker(1, &[])]);
+    assert_eq!(codes(&told), ["lease_expired", "cancel_requested"]);
+    assert!(told.obstacles[0].detail.ends_with("the task is cancelled"), "{:?}", told.obstacles);
+    let mut assigned = task(&[]);
+    assigned.apply(&claimed(false)).unwrap();
+    let told = held_until(9, &assigned, &[worker(1, &[])]);
+    assert_eq!(codes(&told), ["lease_expired", "not_started"]);
+    assert!(told.summary.ends_with(&format!(" 6.0 s ago; {detail}")), "{}", told.summary);
 }
 
 #[test]

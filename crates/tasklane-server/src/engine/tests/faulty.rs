@@ -88,6 +88,7 @@ impl Store for Faulty {
         fn overdue(limit: usize) -> Answer<'_, Overdue>;
         fn get(ids: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredTask>>>;
         fn trail(id: TaskId) -> Answer<'_, Option<Trail>>;
+        fn lease_ends(id: TaskId) -> Answer<'_, Option<Timestamp>>;
         fn list(query: Query) -> Answer<'_, Page>;
         fn stats() -> Answer<'_, Stats>;
         fn register(spec: WorkerSpec) -> Answer<'_, WorkerId>;

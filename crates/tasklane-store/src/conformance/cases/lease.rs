@@ -5,9 +5,9 @@ use tasklane_core::{
 };
 
 use crate::conformance::Fixture;
-use crate::conformance::drafting::{done, draft, failed, hours, millis, secs, taking};
+use crate::conformance::drafting::{chosen_id, done, draft, failed, hours, millis, secs, taking};
 use crate::conformance::scene::Scene;
-use crate::{Changed, ClaimRequest, LeaseRef, Leases};
+use crate::{Changed, ClaimRequest, Direction, LeaseRef, Leases};
 
 /// Everything that needs a lease token.
 fn with_token(token: LeaseToken) -> Vec<Intent> {
@@ -226,6 +226,56 @@ pub fn progress_renews_the_lease(fixture: &mut impl Fixture) {
     scene.pass(millis(1));
     scene.maintain();
     assert_eq!(scene.state(id), StateName::Pending);
+}
+
+pub fn the_end_of_a_lease_is_told_until_it_is_reclaimed(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let id = scene.submit(draft("a"));
+    let ends = || scene.lease_ends(id);
+    let in_full = || Some(scene.now().plus(secs(30)));
+    assert_eq!(ends(), None, "nobody has it");
+    let worker = scene.worker();
+    let held = scene.assign(worker);
+    assert_eq!(ends(), in_full());
+    scene.pass(secs(10));
+    scene.start(&held);
+    assert_eq!(ends(), Some(scene.now().plus(secs(20))), "starting renews nothing");
+    scene.renew_all(worker);
+    assert_eq!(ends(), in_full());
+    scene.pass(secs(10));
+    scene.command(id, Intent::Progress(held.token, Progress::default())).unwrap();
+    assert_eq!(ends(), in_full());
+    scene.pass(secs(10));
+    scene.renew(worker, Leases::These(vec![held.lease()])).unwrap();
+    let end = in_full();
+    assert_eq!(ends(), end);
+    scene.pass(secs(40));
+    assert_eq!(ends(), end, "it has passed");
+    scene.maintain();
+    assert_eq!(ends(), None, "it was reclaimed");
+    let held = scene.claim_one(scene.worker());
+    assert_eq!(ends(), in_full());
+    scene.complete(&held);
+    assert_eq!(ends(), None, "the task has ended");
+    assert_eq!(scene.lease_ends(chosen_id(1_790_000_000_000, 99)), None, "there is no such task");
+}
+
+pub fn each_lease_ends_by_its_own_last_renewal(fixture: &mut impl Fixture) {
+    let scene = Scene::new(fixture);
+    let worker = scene.worker();
+    let ids = scene.submit_all(["a", "a"].map(draft));
+    let held = scene.claim(worker, 2);
+    scene.pass(secs(10));
+    scene.renew_all(worker);
+    let first = Some(scene.now().plus(secs(30)));
+    scene.pass(secs(10));
+    scene.renew(worker, Leases::These(vec![held[1].lease()])).unwrap();
+    let second = Some(scene.now().plus(secs(30)));
+    let ends = || ids.iter().map(|id| scene.lease_ends(*id)).collect::<Vec<_>>();
+    assert_eq!(ends(), [first, second]);
+    // What a worker renewed is good also when nothing else is known of it any more.
+    scene.direct(worker, Direction::Leave).unwrap();
+    assert_eq!(ends(), [first, second]);
 }
 
 pub fn a_worker_never_holds_more_than_its_capacity(fixture: &mut impl Fixture) {

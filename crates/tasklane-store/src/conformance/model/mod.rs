@@ -154,6 +154,10 @@ impl Store for NaiveStore {
         self.answer(|memory, _| memory.trail(id))
     }
 
+    fn lease_ends(&self, id: TaskId) -> Answer<'_, Option<Timestamp>> {
+        self.answer(|memory, now| memory.lease_ends(id, now))
+    }
+
     fn list(&self, query: Query) -> Answer<'_, Page> {
         self.answer(|memory, _| memory.list(&query))
     }

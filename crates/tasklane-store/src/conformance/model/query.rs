@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tasklane_core::{
-    Lane, Priority, QueueName, QueueSettings, State, StateName, Task, TaskId, limits, trail,
+    Lane, Priority, QueueName, QueueSettings, State, StateName, Task, TaskId, Timestamp, limits,
+    trail,
 };
 
 use super::memory::{Memory, Now, Record};
@@ -27,6 +28,14 @@ impl Memory {
             entries: trail::whole(&record.task, record.entries.clone()),
             cut: record.cut,
         })
+    }
+
+    /// From the monotonic clock to the wall clock as it stands now.
+    pub(super) fn lease_ends(&self, id: TaskId, now: Now) -> Option<Timestamp> {
+        let [ends, ..] = self.deadlines(self.tasks.get(&id)?);
+        let ends = ends?;
+        let (left, over) = (ends.saturating_sub(now.monotonic), now.monotonic.saturating_sub(ends));
+        Some(now.wall.plus(left).minus(over))
     }
 
     /// Newest first: by the end where only ended tasks are meant, by the id otherwise.

@@ -25,6 +25,7 @@ impl<F: Fixture> World<F> {
         self.agree(&("get", &ids), &real, &model);
         if let Some(id) = ids.first() {
             self.compare_trail(*id);
+            self.compare_lease(*id);
         }
     }
 
@@ -35,6 +36,10 @@ impl<F: Fixture> World<F> {
         if let Some(trail) = found {
             self.expect(&("the trail leads to the task", &trail), trail.cut || leads_to(&trail));
         }
+    }
+
+    fn compare_lease(&self, id: TaskId) {
+        self.both(&("the end of the lease", id), |store| store.lease_ends(id));
     }
 
     pub(super) fn compare_lists(&mut self) {
@@ -189,6 +194,7 @@ impl<F: Fixture> World<F> {
         self.agree(&"stats and list", &shown.collect(), &counted);
         for stored in &everything {
             self.compare_trail(stored.task.id);
+            self.compare_lease(stored.task.id);
         }
         self.compare_records();
         self.agree(&"check", &self.real(|store| store.check()), &Vec::new());

@@ -1,6 +1,6 @@
 //! What cases look at.
 
-use tasklane_core::{EventKind, Place, StateName, Task, TaskId};
+use tasklane_core::{EventKind, Place, StateName, Task, TaskId, Timestamp};
 
 use super::{Scene, Snapshot};
 use crate::conformance::Fixture;
@@ -31,6 +31,10 @@ impl<F: Fixture> Scene<'_, F> {
 
     pub(crate) fn trail(&self, id: TaskId) -> Trail {
         self.ask(|store| store.trail(id)).unwrap_or_else(|| panic!("task {id} has a trail"))
+    }
+
+    pub(crate) fn lease_ends(&self, id: TaskId) -> Option<Timestamp> {
+        self.ask(|store| store.lease_ends(id))
     }
 
     pub(crate) fn stats(&self) -> Stats {
