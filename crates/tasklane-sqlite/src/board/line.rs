@@ -4,10 +4,29 @@ use std::collections::VecDeque;
 
 use tasklane_core::{Place, Timestamp};
 
-/// Rows fetched when a line runs dry.
-pub(crate) const REFILL: usize = 512;
-/// Heads kept at most; what comes later is left to the index.
+/// Heads that all lines keep together, about: 32 MB.
+const HEADS_MAX: usize = 1 << 20;
+/// Heads that one keeps at most, and where there are many.
 const KEPT_MAX: usize = 2_048;
+const KEPT_MIN: usize = 64;
+/// Rows fetched at most when a line runs dry.
+const REFILL_MAX: usize = 512;
+
+/// How much of the index each of many lines keeps in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Heads kept at most; what comes later is left to the index.
+    kept: usize,
+    /// Rows fetched when a line runs dry.
+    pub(crate) refill: usize,
+}
+
+impl Room {
+    pub(crate) fn among(lanes: usize) -> Self {
+        let kept = (HEADS_MAX / lanes.max(1)).clamp(KEPT_MIN, KEPT_MAX);
+        Self { kept, refill: REFILL_MAX.min(kept / 2) }
+    }
+}
 
 /// A pending task, as far as finding it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +76,7 @@ impl Line {
         self.complete = false;
     }
 
-    pub(crate) fn enter(&mut self, head: Head) {
+    pub(crate) fn enter(&mut self, head: Head, room: Room) {
         // With a clock that stepped back, a task can come in before one that was just taken.
         self.holed |= self.refill_after().is_some_and(|taken| head.place < taken);
         match self.heads.back() {
@@ -73,8 +92,8 @@ impl Line {
                 self.heads.insert(at, head);
             }
         }
-        if self.heads.len() > KEPT_MAX {
-            self.heads.pop_back();
+        if self.heads.len() > room.kept {
+            self.heads.truncate(room.kept);
             self.complete = false;
         }
     }
@@ -128,6 +147,10 @@ mod tests {
         Head { place, key: at, fresh: true }
     }
 
+    fn enter(line: &mut Line, at: i64) {
+        line.enter(head(at), Room::among(1));
+    }
+
     fn keys(line: &mut Line) -> Vec<i64> {
         std::iter::from_fn(|| line.take()).map(|head| head.key).collect()
     }
@@ -136,7 +159,7 @@ mod tests {
     fn heads_come_out_by_place_whatever_the_order_they_came_in() {
         let mut line = Line::default();
         for at in [5, 1, 3, 2, 4] {
-            line.enter(head(at));
+            enter(&mut line, at);
         }
         line.leave(head(3).place);
         assert_eq!(keys(&mut line), [1, 2, 4, 5]);
@@ -147,10 +170,10 @@ mod tests {
     fn a_long_line_keeps_its_beginning_and_asks_for_the_rest() {
         let mut line = Line::default();
         for at in 0..3_000 {
-            line.enter(head(at));
+            enter(&mut line, at);
         }
         // Older than all that is known: must not be lost behind what is not.
-        line.enter(head(-1));
+        enter(&mut line, -1);
         assert_eq!(keys(&mut line).len(), KEPT_MAX);
         assert!(line.is_starved());
         line.refill((3_000..3_100).map(head).collect(), true);
@@ -158,11 +181,23 @@ mod tests {
     }
 
     #[test]
+    fn one_of_many_lines_keeps_less() {
+        let mut line = Line::default();
+        (0..3_000).for_each(|at| enter(&mut line, at));
+        // There are many now: what was kept is given up with the next that comes in.
+        line.enter(head(-1), Room::among(10_000));
+        assert_eq!(keys(&mut line).len(), HEADS_MAX / 10_000);
+        assert!(line.is_starved());
+        assert_eq!(Room::among(100_000), Room { kept: KEPT_MIN, refill: KEPT_MIN / 2 });
+        assert_eq!(Room::among(0), Room { kept: KEPT_MAX, refill: REFILL_MAX });
+    }
+
+    #[test]
     fn what_comes_in_before_what_was_taken_forbids_a_range() {
         let mut line = Line::default();
-        line.enter(head(5));
+        enter(&mut line, 5);
         line.take();
-        line.enter(head(3));
+        enter(&mut line, 3);
         assert_eq!(line.refill_after(), Some(head(5).place));
         assert_eq!(line.end_claim(), (vec![head(5)], false));
         assert_eq!(line.front(), Some(head(3).place));
@@ -171,7 +206,7 @@ mod tests {
     #[test]
     fn what_is_put_back_keeps_its_place_and_forbids_a_range() {
         let mut line = Line::default();
-        (1..=3).for_each(|at| line.enter(head(at)));
+        (1..=3).for_each(|at| enter(&mut line, at));
         let first = line.take().unwrap();
         line.take();
         line.put_back(first);

@@ -17,7 +17,7 @@ use tasklane_core::{
 };
 
 pub(crate) use lease::{Carry, Leased, Leases};
-pub(crate) use line::{Head, Line, REFILL};
+pub(crate) use line::{Head, Line, Room};
 pub(crate) use worker::WorkerSlot;
 
 use crate::fault::Fault;
@@ -92,6 +92,11 @@ impl Board {
 
     pub(crate) fn lane_count(&self) -> usize {
         self.lane_numbers.len()
+    }
+
+    /// How much each line keeps in memory.
+    pub(crate) fn room(&self) -> Room {
+        Room::among(self.lane_count())
     }
 
     pub(crate) fn queue_number(&self, queue: &QueueName) -> Option<u32> {

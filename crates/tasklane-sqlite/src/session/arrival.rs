@@ -64,7 +64,8 @@ impl Session<'_> {
         priority: Priority,
         head: Head,
     ) -> Result<(), Fault> {
-        let ((), starved) = self.board.with_line(lane, priority, |line| line.enter(head))?;
+        let room = self.board.room();
+        let ((), starved) = self.board.with_line(lane, priority, |line| line.enter(head, room))?;
         self.claimable += 1;
         self.woken.add(lane);
         if starved { self.refill(lane, priority) } else { Ok(()) }

@@ -7,7 +7,7 @@ use tasklane_core::{
 use tasklane_store::codec;
 
 use super::Session;
-use crate::board::{Board, Head, Leased, REFILL, WorkerSlot, line_number};
+use crate::board::{Board, Head, Leased, WorkerSlot, line_number};
 use crate::fault::Fault;
 use crate::rows;
 
@@ -130,8 +130,9 @@ impl Session<'_> {
     pub(super) fn refill(&mut self, lane: u32, priority: Priority) -> Result<(), Fault> {
         let slot = self.board.lane(lane)?;
         let after = slot.lines.get(priority.index()).and_then(crate::board::Line::refill_after);
-        let mut heads = self.heads(lane, priority, after, REFILL)?;
-        let last = heads.last().filter(|_| heads.len() == REFILL).map(|head| head.place);
+        let most = self.board.room().refill;
+        let mut heads = self.heads(lane, priority, after, most)?;
+        let last = heads.last().filter(|_| heads.len() == most).map(|head| head.place);
         let arrived = self.arrivals.of_line(line_number(lane, priority), after);
         heads.extend(arrived.into_iter().filter(|head| last.is_none_or(|last| head.place < last)));
         heads.sort_unstable_by_key(|head| head.place);
