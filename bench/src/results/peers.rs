@@ -316,7 +316,7 @@ mod tests {
     fn the_page_has_spread_and_verdicts() {
         let page = page(&Run::parse(LINES).unwrap());
         assert!(page.contains("50k/s (40k–60k)"), "{page}");
-        assert!(page.contains("| 2.5 × (1.5–4.0) | ≥ 2 × | met |"), "{page}");
+        assert!(page.contains("| 2.5 × (1.5–4.0) | ≥ 1.75 × | met |"), "{page}");
         assert!(page.contains("**BullMQ** (bullmq 6.7.0, redis unknown)"), "{page}");
     }
 
