@@ -5,7 +5,7 @@ use std::io;
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
 
 /// Connections that may wait to be taken, where the system allows as many. With the usual 128 a thousand
-/// clients that came at once had to try again after a second, and some were reset.
+/// clients that come at once have to try again after a second, and some may be reset.
 const WAITING_MAX: u32 = 4_096;
 
 /// Listens on the first address of `place` that can be had.
