@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tasklane_core::{Place, Timestamp};
 
-/// Heads that all lines keep together, about: 32 MB.
+/// Heads that all lanes keep together, about, if each is of one priority: 32 MB.
 const HEADS_MAX: usize = 1 << 20;
 /// Heads that one keeps at most, and where there are many.
 const KEPT_MAX: usize = 2_048;
